@@ -1,0 +1,43 @@
+// The one way to start a kernel: <<<>>> is not C++, so it would tie kernel files to nvcc.
+#pragma once
+#include "../gemm.h"
+#include "memory.cuh"
+
+#ifndef __CUDACC__
+#include "../emulator/launch.h"
+#else
+#include <cuda_runtime.h>
+
+namespace tcgemm {
+
+constexpr int kDefaultSharedBytes = 48 * 1024;  // dynamic shared memory that needs no permission
+
+struct LaunchShape {
+  int64_t blocks = 1;  // one-dimensional: the y and z dimensions of a grid end at 65535
+  int threads = 1;
+  int shared_bytes = 0;
+};
+
+// Enqueues kernel(args...) on `stream`, or fills in stream.footprint. Returns a cudaError_t.
+template <class... Params, class... Args>
+int launch(void (*kernel)(Params...), const LaunchShape& shape, const Stream& stream, Args&&... args) {
+  if (stream.footprint != nullptr || shape.shared_bytes > kDefaultSharedBytes) {
+    const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   shape.shared_bytes);
+    if (error != cudaSuccess) return error;
+  }
+  if (stream.footprint != nullptr) {
+    *stream.footprint = {reinterpret_cast<const void*>(kernel), shape.threads, shape.shared_bytes};
+    return cudaSuccess;
+  }
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
+  config.blockDim = dim3(shape.threads);
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream.handle;
+  return cudaLaunchKernelEx(&config, kernel, Params(static_cast<Args&&>(args))...);
+}
+
+}  // namespace tcgemm
+#endif
