@@ -4,21 +4,28 @@
 
 namespace tcgemm {
 
-// Calls launch.template operator()<T, MAJOR_A, MAJOR_B>() for the half-precision type and layouts of `p`.
+// Calls launch.template operator()<T, MAJOR_A, MAJOR_B>() for the layouts of `p`.
+template <class T, class Launch>
+int for_layout(const GemmProblem& p, Launch launch) {
+  const bool b_by_row = major_of(p.b, p.k, p.n) == Major::kRow;
+  if (major_of(p.a, p.m, p.k) == Major::kRow) {
+    return b_by_row ? launch.template operator()<T, Major::kRow, Major::kRow>()
+                    : launch.template operator()<T, Major::kRow, Major::kCol>();
+  }
+  return b_by_row ? launch.template operator()<T, Major::kCol, Major::kRow>()
+                  : launch.template operator()<T, Major::kCol, Major::kCol>();
+}
+
+// The same for the type as well, of the two half-precision ones.
 template <class Launch>
 int for_type_and_layout(const GemmProblem& p, Launch launch) {
-  const bool a_by_row = major_of(p.a, p.m, p.k) == Major::kRow;
-  const bool b_by_row = major_of(p.b, p.k, p.n) == Major::kRow;
-  const auto for_layout = [&]<class T>() {
-    if (a_by_row) {
-      return b_by_row ? launch.template operator()<T, Major::kRow, Major::kRow>()
-                      : launch.template operator()<T, Major::kRow, Major::kCol>();
-    }
-    return b_by_row ? launch.template operator()<T, Major::kCol, Major::kRow>()
-                    : launch.template operator()<T, Major::kCol, Major::kCol>();
-  };
-  return p.dtype == DType::kFloat16 ? for_layout.template operator()<__half>()
-                                    : for_layout.template operator()<__nv_bfloat16>();
+  return p.dtype == DType::kFloat16 ? for_layout<__half>(p, launch) : for_layout<__nv_bfloat16>(p, launch);
+}
+
+// Or FP32.
+template <class Launch>
+int for_any_type_and_layout(const GemmProblem& p, Launch launch) {
+  return p.dtype == DType::kFloat32 ? for_layout<float>(p, launch) : for_type_and_layout(p, launch);
 }
 
 // Block number `block` of a grid that covers C in tiles_m x tiles_n tiles, in groups of GROUP rows of tiles:
