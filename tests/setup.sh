@@ -101,14 +101,18 @@ pins() {
     if command -v ninja >/dev/null; then grep -v '^ninja=='; else cat; fi
 }
 
-# Those lines of pins whose package $python lacks, whatever its version.
+# Those lines of pins whose package $python lacks, whatever its version; setuptools has to know pyproject.toml's form.
 lacking() {
   pins | "$python" -c '
 import importlib.metadata, re, sys
+oldest = {"setuptools": 77}
 for line in sys.stdin:
+    name = re.match(r"[\w.-]+", line)[0]
     try:
-        importlib.metadata.version(re.match(r"[\w.-]+", line)[0])
+        old = int(importlib.metadata.version(name).split(".")[0]) < oldest.get(name, 0)
     except importlib.metadata.PackageNotFoundError:
+        old = True
+    if old:
         print(line, end="")
 '
 }
@@ -167,6 +171,3 @@ set_up() {
 }
 
 has_gpu() { "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; }
-
-# Where setup.py had CMake build: ctest runs there.
-cmake_tree() { find build -maxdepth 2 -name CMakeCache.txt -printf '%h\n' | head -n 1; }
