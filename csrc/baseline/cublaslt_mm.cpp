@@ -54,8 +54,7 @@ LtProblem lt_problem(const Call& call, const Matrix2d& a, const Matrix2d& b, voi
   check_cublas(call, cublasLtMatmulDescCreate(&operation, kComputeType, kResultType), "cublasLtMatmulDescCreate");
   p.operation = Operation(operation);
   cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &p.left.transpose, sizeof p.left.transpose);
-  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &p.right.transpose,
-                                 sizeof p.right.transpose);
+  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &p.right.transpose, sizeof p.right.transpose);
   p.layout_left = layout_of(call, type, p.left.rows, p.left.cols, p.left.ld);
   p.layout_right = layout_of(call, type, p.right.rows, p.right.cols, p.right.ld);
   p.layout_result = layout_of(call, kResultType, b.cols, a.rows, b.cols);
@@ -83,12 +82,13 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristics(const Call& call, cu
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.result));
   std::vector<cublasLtMatmulHeuristicResult_t> found(kLtHeuristics);
   int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle, p.operation.get(), p.layout_left.get(), p.layout_right.get(),
-                                     p.layout_result.get(), p.layout_result.get(), made, kLtHeuristics, found.data(),
-                                     &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) count = 0;
-  else check_cublas(call, status, "cublasLtMatmulAlgoGetHeuristic");
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, p.operation.get(), p.layout_left.get(), p.layout_right.get(), p.layout_result.get(),
+      p.layout_result.get(), made, kLtHeuristics, found.data(), &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED)
+    count = 0;
+  else
+    check_cublas(call, status, "cublasLtMatmulAlgoGetHeuristic");
   found.resize(count);
   std::erase_if(found, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
   return found;

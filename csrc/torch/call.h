@@ -20,7 +20,7 @@ struct OpFacts {
   Dtypes dtypes;     // what a and b may be
   int out = -1;      // slots of these arguments; a and b are 0 and 1
   int algo = -1;
-  int option = -1;   // an int or a bool
+  int option = -1;  // an int or a bool
 };
 
 inline constexpr OpFacts kMm{"tcgemm::mm", Dtypes::kHalf, -1, 2, 3};

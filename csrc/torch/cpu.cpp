@@ -9,7 +9,7 @@
 namespace tcgemm {
 namespace {
 
-constexpr int64_t kRows = 4;    // of the block of c that stays in registers
+constexpr int64_t kRows = 4;  // of the block of c that stays in registers
 constexpr int64_t kCols = 16;
 
 float element(const Operand& x, DType dtype, int64_t row, int64_t col) {
@@ -40,7 +40,7 @@ std::vector<float> pack(const Matrix2d& x, DType dtype, bool by_rows, int64_t li
 
 // acc += a b for one block. The clones differ in vector length alone: nothing is contracted (CMakeLists.txt).
 __attribute__((target_clones("avx512f", "avx2", "default"))) void multiply_block(const float* a, const float* b,
-                                                                                int64_t k, float* acc) {
+                                                                                 int64_t k, float* acc) {
   float sums[kRows * kCols] = {};
   for (int64_t kk = 0; kk < k; ++kk) {
     for (int64_t i = 0; i < kRows; ++i) {
@@ -95,11 +95,15 @@ void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
   call.check();
   const Matrix2d a = matrix_of(call.a), b = matrix_of(call.b);
   const torch::stable::Tensor c = new_matrix(call.a, a.rows, b.cols, aoti_torch_dtype_float64());
-  const ReferenceProblem problem{dtype_of_operand(call.a), a.rows, b.cols, a.cols, a.operand, b.operand,
+  const ReferenceProblem problem{dtype_of_operand(call.a),
+                                 a.rows,
+                                 b.cols,
+                                 a.cols,
+                                 a.operand,
+                                 b.operand,
                                  static_cast<double*>(c.mutable_data_ptr())};
-  torch::stable::parallel_for(0, a.rows, 1, [&](int64_t first, int64_t last) {
-    reference_rows_on_host(problem, first, last);
-  });
+  torch::stable::parallel_for(0, a.rows, 1,
+                              [&](int64_t first, int64_t last) { reference_rows_on_host(problem, first, last); });
   give_back(stack, c);
 }
 

@@ -109,7 +109,12 @@ void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
   const DeviceGuard guard(device);
   const Matrix2d a = matrix_of(call.a), b = matrix_of(call.b);
   const torch::stable::Tensor c = new_matrix(call.a, a.rows, b.cols, aoti_torch_dtype_float64());
-  const ReferenceProblem problem{dtype_of_operand(call.a), a.rows, b.cols, a.cols, a.operand, b.operand,
+  const ReferenceProblem problem{dtype_of_operand(call.a),
+                                 a.rows,
+                                 b.cols,
+                                 a.cols,
+                                 a.operand,
+                                 b.operand,
                                  static_cast<double*>(c.mutable_data_ptr())};
   check_cuda(reference_on_device(problem, static_cast<CUstream_st*>(current_stream(device))), call, "the launch");
   give_back(stack, c);

@@ -1,4 +1,4 @@
-// The kernels on the Autograd key. Under no_grad a call goes on to the private op below autograd for 0.4 us; with
+// The kernels on the Autograd key. Under no_grad a call goes on to the private op below autograd, one dispatch more; with
 // grad mode on it goes to the one whose Autograd kernel is Python, because nothing in the stable ABI tells whether
 // a tensor requires a gradient.
 #include <stdexcept>
@@ -21,9 +21,9 @@ void pass_on(const OpFacts& op, const char* quiet, const char* with_gradient, St
   throw std::runtime_error(text.empty() ? std::string(op.name) + ": the call failed; stderr has the reason" : text);
 }
 
-#define TCGEMM_FRONT(function, facts, name)                                          \
-  void function(StableIValue* stack, uint64_t, uint64_t) {                           \
-    pass_on(facts, "tcgemm::_" name, "tcgemm::_" name "_grad", stack);               \
+#define TCGEMM_FRONT(function, facts, name)                            \
+  void function(StableIValue* stack, uint64_t, uint64_t) {             \
+    pass_on(facts, "tcgemm::_" name, "tcgemm::_" name "_grad", stack); \
   }
 TCGEMM_FRONT(mm, kMm, "mm")
 TCGEMM_FRONT(mm_out, kMmOut, "mm_out")
