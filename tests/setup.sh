@@ -104,10 +104,14 @@ pins() {
 # Those lines of pins whose package $python lacks, whatever its version.
 lacking() {
   pins | "$python" -c '
-import importlib.metadata, re, sys
+import importlib.metadata, sys
+from pip._vendor.packaging.requirements import Requirement
 for line in sys.stdin:
+    package = Requirement(line.strip())
+    if package.marker and not package.marker.evaluate():
+        continue
     try:
-        importlib.metadata.version(re.match(r"[\w.-]+", line)[0])
+        importlib.metadata.version(package.name)
     except importlib.metadata.PackageNotFoundError:
         print(line, end="")
 '
