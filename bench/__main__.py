@@ -12,9 +12,11 @@ from pathlib import Path
 from bench import results
 
 OUTPUTS = ("--json", "--report", "--plots")
-NO_GPU = """No CUDA device here: nothing was measured and no result file, plot or report was written. Not measured: times,
-ratios to cuBLAS, accuracy on the device, the roofline, host time per call. What runs without a GPU: python -m bench
-plot, report, diff and validate on a result file, such as those under bench/results/."""
+NO_GPU = """\
+No CUDA device here: nothing was measured, and no result file, plot or report was written.
+Not measured: times, ratios to cuBLAS, accuracy on the device, the roofline, host time per call.
+What runs without a GPU: python -m bench plot, report, diff and validate, on a result file such as those under
+bench/results/."""
 FEW_ROWS = 60  # up to this many, the terminal shows every row; above it, those of auto
 
 

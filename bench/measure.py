@@ -83,8 +83,8 @@ class Measurement:
     def row(self, algo: str, shared: dict) -> dict:
         """The row of one rung; without times when it fails its check. Raises Skipped when it refuses or is too slow."""
         p, session = self.p, self.session
-        explanation = calls.explain(p, algo)
-        if explanation.refused:
+        explanation = calls.explain(self.subject.a, self.subject.b, algo)
+        if explanation.chosen is None:
             raise Skipped(explanation.reason)
         call = calls.ours(self.subject.a, self.subject.b, algo)
         errors, once_us = self.subject.check(call)

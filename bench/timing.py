@@ -28,11 +28,11 @@ class Effort:
     least: int = 5
 
     def rounds(self, round_us: float) -> int:
-        return max(self.least, min(self.repeats, int(self.seconds * 1e6 / round_us)))
+        return max(min(self.least, self.repeats), min(self.repeats, int(self.seconds * 1e6 / round_us)))
 
     def but(self, *, repeats: int | None = None, seconds: float | None = None) -> Effort:
         """The same effort with less or more of something."""
-        return Effort(repeats or self.repeats, seconds or self.seconds, min(self.least, repeats or self.least))
+        return Effort(repeats or self.repeats, seconds or self.seconds, self.least)
 
 
 class Timer:
