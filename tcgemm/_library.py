@@ -50,6 +50,8 @@ def _load_core() -> ctypes.CDLL:
     library.tcgemm_note_error.argtypes = [ctypes.c_char_p]
     library.tcgemm_note_error.restype = None
     library.tcgemm_kernels.restype = ctypes.c_char_p
+    library.tcgemm_algo_id.argtypes = [ctypes.c_char_p]
+    library.tcgemm_algo_id.restype = ctypes.c_int64
     return library
 
 
@@ -80,6 +82,12 @@ def build_info() -> dict[str, Any]:
 def kernel_rows() -> list[dict[str, Any]]:
     """The rows of csrc/kernels.def, as csrc/introspect.h describes them."""
     return json.loads(core.tcgemm_kernels())
+
+
+@cache
+def algo_id(algo: str | None) -> int:
+    """The number that stands for a kernel's name in private ops (csrc/torch/call.h)."""
+    return core.tcgemm_algo_id(None if algo is None else algo.encode())
 
 
 def _cuda_library() -> ctypes.CDLL:
