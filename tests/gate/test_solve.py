@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tcgemm.gate.solve import build
+from tcgemm.gate.solve import build, unguarded
 from tcgemm.gate.solve.build import CPP_NAME, NotGradable, Solve, prepare
 from tcgemm.gate.solve.grade import claim, declared, grade_solve
 from tcgemm.gate.solve.runner import run_case
@@ -237,3 +237,23 @@ def test_nvcc_is_looked_for(monkeypatch):
     monkeypatch.setattr(build.os, "access", lambda path, mode: False)
     with pytest.raises(NotGradable, match="nvcc was not found; put it on the PATH"):
         build.find_nvcc()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on the PATH")
+def test_the_guard_of_the_k_tail_makes_the_difference(tmp_path):
+    """Prediction four: wmma_staged as it is gets K = 617 right, and without its guard it does not."""
+    major, minor = torch.cuda.get_device_capability()
+    status = {}
+    for guarded in (True, False):
+        library = tmp_path / f"guarded_{guarded}.so"
+        unguarded.build(library, 10 * major + minor, guarded=guarded)
+        status[guarded] = run_case(Solve(library, "solve"), unguarded.CASE, torch.device("cuda:0"), 60).status
+    assert status[True] == "right"
+    assert status[False] != "right"
+
+
+def test_the_recipe_without_the_guard_still_finds_its_place():
+    text = (unguarded.CSRC / "kernels" / "wmma_staged.cu").read_text()
+    for guard in unguarded.GUARDED:
+        assert text.count(guard) == 1
