@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,6 +66,23 @@ RUNG_NAMES = [rung.name for rung in RUNGS]
 RUNG_DTYPES = [(rung, dtype) for rung in RUNGS for dtype in rung.dtypes]
 RUNG_DTYPE_IDS = [f"{rung.name}-{short(dtype)}" for rung, dtype in RUNG_DTYPES]
 HALF_RUNGS = [rung.name for rung in RUNGS if torch.float16 in rung.dtypes]
+
+
+def takes_everything(name: str | None) -> bool:
+    """Whether a rung has no domain: auto, and SIMT and WMMA rungs on the devices that they are built for."""
+    return name is None or any(
+        rung.name == name and rung.family in ("SIMT", "WMMA") and rung.max_capability == 0 for rung in RUNGS
+    )
+
+
+def mm_or_skip(a: torch.Tensor, b: torch.Tensor, algo: str | None) -> torch.Tensor:
+    """mm by `algo`. Skips the test where the rung says that the problem is outside its domain."""
+    try:
+        return torch.ops.tcgemm.mm(a, b, algo=algo)
+    except RuntimeError as error:
+        if takes_everything(algo) or f"tcgemm::mm[{algo}]: " not in str(error):
+            raise
+        pytest.skip(str(error))
 
 
 # ---------------------------------------------------------------- operands in every layout

@@ -216,7 +216,7 @@ def test_reduce_overhead_keeps_the_order_of_work(size: int) -> None:
     with torch.no_grad():
         for _ in range(5):
             x = values(size, 64, dtype=torch.float16, device="cuda")
-            torch.testing.assert_close(compiled(x), function(x), rtol=1e-3, atol=1e-3)
+            torch.testing.assert_close(compiled(x), function(x), rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.gpu

@@ -16,6 +16,7 @@ from support import (
     error_bound,
     integers,
     short,
+    takes_everything,
     values,
 )
 
@@ -39,11 +40,6 @@ def run(rung: Rung, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None
         raise Refused(text) from error
 
 
-def needs_nothing(rung: Rung) -> bool:
-    """Whether the rung takes every problem: SIMT and WMMA rungs do, on every device that they were built for."""
-    return rung.family in ("SIMT", "WMMA") and rung.max_capability == 0
-
-
 @every_rung
 def test_200_random_problems(rung: Rung, dtype: torch.dtype) -> None:
     """Against the float64 Kahan product, in the layouts, paddings and offsets that random_problems draws."""
@@ -53,7 +49,7 @@ def test_200_random_problems(rung: Rung, dtype: torch.dtype) -> None:
         try:
             run(rung, built.a, built.b, built.c)
         except Refused as refused:
-            assert not needs_nothing(rung), f"{problem}: {refused}"
+            assert not takes_everything(rung.name), f"{problem}: {refused}"
             assert built.damage() == "" and built.unwritten() == problem.m * problem.n
             continue
         ran += 1
@@ -78,7 +74,7 @@ def test_around_the_k_step(rung: Rung, dtype: torch.dtype) -> None:
             try:
                 run(rung, built.a, built.b, built.c)
             except Refused as refused:
-                assert not needs_nothing(rung), f"{problem}: {refused}"
+                assert not takes_everything(rung.name), f"{problem}: {refused}"
                 continue
             ran += 1
             assert built.damage() == ""
@@ -99,7 +95,7 @@ def test_every_alignment_of_each_operand(rung: Rung, dtype: torch.dtype) -> None
                 try:
                     run(rung, built.a, built.b, built.c)
                 except Refused as refused:
-                    assert not needs_nothing(rung), f"{problem}: {refused}"
+                    assert not takes_everything(rung.name), f"{problem}: {refused}"
                     continue
                 ran += 1
                 assert built.damage() == "" and built.unwritten() == 0
@@ -115,7 +111,7 @@ def test_special_values(rung: Rung, dtype: torch.dtype) -> None:
         try:
             run(rung, built.a, built.b, built.c)
         except Refused as refused:
-            assert not needs_nothing(rung), str(refused)
+            assert not takes_everything(rung.name), str(refused)
             continue
         # Column 1 of b holds the dtype's largest numbers: in BF16 and FP32 a partial sum of theirs leaves FP32.
         keep = [j for j in range(n) if j != 1 or dtype is torch.float16]
@@ -139,7 +135,7 @@ def test_the_allocators_old_content_is_not_read(rung: Rung, dtype: torch.dtype) 
         try:
             c = op(a, b, algo=rung.name)
         except RuntimeError as refused:
-            assert not needs_nothing(rung), str(refused)
+            assert not takes_everything(rung.name), str(refused)
             continue
         assert_product(c, a, b, f"m={m} n={n} k={k}")
 
@@ -163,7 +159,7 @@ def test_the_same_bits_every_time(rung: Rung, dtype: torch.dtype) -> None:
         try:
             first = op(a, b, algo=rung.name)
         except RuntimeError as refused:
-            assert not needs_nothing(rung), str(refused)
+            assert not takes_everything(rung.name), str(refused)
             continue
         for turn in range(20):
             if turn % 2:

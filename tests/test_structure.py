@@ -1,6 +1,7 @@
 """Rules that DESIGN.md and STYLE.md state about the source: layers, the one table, sizes."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -184,14 +185,9 @@ def test_top_level(name: str) -> None:
 
 def tracked() -> list[Path]:
     """Files that belong to the project: git's list, or everything that looks like source without git."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode == 0:
+    if shutil.which("git") and (ROOT / ".git").exists():
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return [ROOT / line for line in listed.stdout.splitlines()]
     folders = ("csrc", "tcgemm", "tests", "bench")
     return [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
