@@ -36,7 +36,7 @@ def test_named_tests_exist():
 
 def test_named_files_exist():
     named = set(re.findall(r"`((?:tests|csrc|tcgemm|bench)/[\w./]+\.\w+)`", TEXT))
-    assert len(named) >= 10
+    assert len(named) > 5
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
 
 
