@@ -126,7 +126,7 @@ def compare(options: argparse.Namespace) -> int:
 
 def show(document: dict, which: str | None) -> None:
     """Tables on the terminal, the summary and what makes the run unfit last."""
-    from bench import table
+    from bench import render, table
 
     rows = document["rows"]
     if which == "auto" or (which is None and len(rows) > FEW_ROWS):
@@ -136,7 +136,7 @@ def show(document: dict, which: str | None) -> None:
         table.more_table([r for r in rows if r["algo"] == "auto"]),
     ]
     tables += [table.host_table(document["host"])] if document["host"] else []
-    table.printer()([*tables, table.summary_table(document["rows"])])
+    render.printer()([*tables, table.summary_table(document["rows"])])
     print(table.error_bar_note(document["self_check"]))
     if document["skipped"]:
         print(f"{len(document['skipped'])} measurements were skipped; the result file and the report say why.")
@@ -187,7 +187,7 @@ def write_report(document: dict, options: argparse.Namespace, target: str) -> in
 
 def diff(options: argparse.Namespace) -> int:
     from bench.diff import changes
-    from bench.table import printer
+    from bench.render import printer
 
     table, slower = changes(results.load(options.old), results.load(options.new))
     printer()([table])
@@ -209,13 +209,13 @@ def sets(options: argparse.Namespace) -> int:
 
 
 def profile(options: argparse.Namespace) -> int:
-    from bench import ncu, table
+    from bench import ncu, render
     from bench.profile import collect
 
     if problem := collect(options.ncu, options.size, Path(options.csv)):
         print(problem)
         return 1
-    print(table.plain(ncu.table(ncu.read(options.csv), options.size)))
+    print(render.plain(ncu.table(ncu.read(options.csv), options.size)))
     print(f"wrote {options.csv}")
     return 0
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bench import ncu
+from bench.render import NONE, Table, markdown
 from bench.results import timed
-from bench.table import NONE, Table, figure, markdown, percent
+from bench.table import figure, percent
 
 SIZES = (1024, 2048)
 # (op, rung) in tcgemm; the capstone's name; arithmetic; data path; purpose
