@@ -196,6 +196,10 @@ def diff(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     found = [text for path in options.file for text in results.problems_of(path, json.loads(Path(path).read_text()))]
+    try:
+        import jsonschema  # noqa: F401
+    except ImportError:
+        print("jsonschema is not installed: only the presence of fields was checked")
     print("\n".join(found) or "valid")
     return 1 if found else 0
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import torch
 
-from bench.problems import DTYPES
 from bench.stats import median
 from bench.timing import DEVICE, Effort, Timer
 
