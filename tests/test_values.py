@@ -141,11 +141,13 @@ def test_out_may_share_memory_with_an_operand(device: torch.device) -> None:
 
 def test_out_may_be_a_negative_view(device: torch.device) -> None:
     a, b = values(5, 7, dtype=torch.float16, device=device), values(7, 3, dtype=torch.float16, device=device)
-    memory = torch.empty(5, 3, device=device)
-    out = torch._neg_view(memory)
-    ops.mm_out(a, b, out=out)
-    assert_values(out, a, b)
-    assert_values(-memory, a, b)
+    for guard in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        with guard():
+            memory = torch.zeros(5, 3, device=device)
+            ops.mm_out(a, torch._neg_view(b), out=torch._neg_view(memory))
+            assert_values(memory, a, b, guard.__name__)
+            ops.mm_out(torch._neg_view(a), b, out=memory)
+            assert_values(-memory, a, b, guard.__name__)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=short)
