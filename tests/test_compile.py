@@ -18,6 +18,7 @@ SCHEMAS = {
     "sgemm": "tcgemm::sgemm(Tensor a, Tensor b, *, str? algo=None) -> Tensor",
     "sgemm_out": "tcgemm::sgemm_out(Tensor a, Tensor b, *, Tensor(a!) out, str? algo=None) -> ()",
     "cublas_mm": "tcgemm::cublas_mm(Tensor a, Tensor b) -> Tensor",
+    "cublaslt_mm": "tcgemm::cublaslt_mm(Tensor a, Tensor b, int heuristic) -> Tensor",
     "reference_mm": "tcgemm::reference_mm(Tensor a, Tensor b) -> Tensor",
 }
 

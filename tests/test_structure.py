@@ -15,7 +15,7 @@ CODE = (".h", ".cpp", ".cu", ".cuh")
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 CUBLAS = re.compile(r"^cublas")
 CUDA = re.compile(r"^(cuda|cublas|mma\.h|cooperative_groups|nv/|cub/|thrust/|vector_types)")
-STANDARD = re.compile(r"^[a-z0-9_]+(\.h)?$")  # <cstdint>, <math.h>
+STANDARD = re.compile(r"^(?!cu|mma|nv)[a-z0-9_]+(\.h)?$")  # <cstdint>, <math.h>
 
 
 def sources(folder: Path = CSRC, suffixes: tuple[str, ...] = CODE) -> list[Path]:
