@@ -18,22 +18,22 @@ struct Panel {
   bool by_pairs;  // 4-byte accesses are aligned along the contiguous dimension
 };
 
-template <class T>
-bool reads_by_pairs(const Operand& x, bool k_contiguous, int64_t outer_stride, int64_t k_stride) {
+// Whether 2-byte elements can be read in pairs.
+inline bool reads_by_pairs(const Operand& x, bool k_contiguous, int64_t outer_stride, int64_t k_stride) {
   const int64_t inner = k_contiguous ? k_stride : outer_stride, line = k_contiguous ? outer_stride : k_stride;
-  return inner == 1 && line % 2 == 0 && reinterpret_cast<uintptr_t>(x.data) % (2 * sizeof(T)) == 0;
+  return inner == 1 && line % 2 == 0 && reinterpret_cast<uintptr_t>(x.data) % 4 == 0;
 }
 
 template <class T, Major MAJOR>
 Panel<T> panel_a(const GemmProblem& p) {
   return {global_operand<const T>(p.a, p.m, p.k), p.m, p.k, p.a.row_stride, p.a.col_stride,
-          reads_by_pairs<T>(p.a, MAJOR == Major::kRow, p.a.row_stride, p.a.col_stride)};
+          reads_by_pairs(p.a, MAJOR == Major::kRow, p.a.row_stride, p.a.col_stride)};
 }
 
 template <class T, Major MAJOR>
 Panel<T> panel_b(const GemmProblem& p) {
   return {global_operand<const T>(p.b, p.k, p.n), p.n, p.k, p.b.col_stride, p.b.row_stride,
-          reads_by_pairs<T>(p.b, MAJOR == Major::kCol, p.b.col_stride, p.b.row_stride)};
+          reads_by_pairs(p.b, MAJOR == Major::kCol, p.b.col_stride, p.b.row_stride)};
 }
 
 // OUTER x BK elements in lines along k (K_CONTIGUOUS) or along outer, stored the way the operand is.
@@ -62,6 +62,24 @@ struct SwizzledTile {
     return line * kLength + ((along / kChunk ^ swizzle(line)) * kChunk) + along % kChunk;
   }
 };
+
+// Whether the 8 rows of every 8x8 matrix, chunk c of lines l to l + 7, lie at different addresses modulo 128 bytes, and
+// no two chunks at the same place.
+template <class Tile>
+constexpr bool reads_without_conflicts() {
+  for (int along = 0; along < Tile::kLength; along += Tile::kChunk) {
+    for (int first = 0; first < Tile::kLines; first += 8) {
+      unsigned banks = 0;
+      for (int line = first; line < first + 8; ++line) {
+        const int at = Tile::at(line, along);
+        if (at / Tile::kLength != line) return false;  // it left its line, so it is in another chunk's place
+        banks |= 1u << at / Tile::kChunk % 8;
+      }
+      if (banks != 0xff) return false;
+    }
+  }
+  return true;
+}
 
 // One lane's addresses for ldmatrix of 16x16 blocks (outer x k). Matrix g of the four is the block's half g % 2 along
 // outer and half g / 2 along k, so that a block is an operand a of m16n8k16, or its registers 0, 2 and 1, 3 are the

@@ -38,6 +38,9 @@ struct MmaForm {
   template <Major MAJOR>
   using TileB = SwizzledTile<BN, BK, MAJOR == Major::kCol>;
   static_assert(BM % WM == 0 && BN % WN == 0, "warp tiles must cover the block tile");
+  static_assert(reads_without_conflicts<TileA<Major::kRow>>() && reads_without_conflicts<TileA<Major::kCol>>() &&
+                    reads_without_conflicts<TileB<Major::kRow>>() && reads_without_conflicts<TileB<Major::kCol>>(),
+                "ldmatrix would serve rows one after another");
   static_assert(kSteps >= 2, "the last step of a tile loads the next tile's first fragments");
 };
 
@@ -251,12 +254,16 @@ int launch_mma_sync(const GemmProblem& p, const DeviceInfo& device) {
   });
 }
 
+// Pieces of a thread, of 8 elements by one load each, or of 2 by one or two.
 template <class Form>
 int64_t reads_mma_sync(const GemmProblem& p) {
-  // The forms through registers have tiles of equal or more loads a thread, and the aligned ones meet the budget too.
-  const int64_t aligned = ceil_div(p.k, Form::BK) * Form::kStageElements / (8 * Form::kThreads);
-  const int64_t unaligned = ceil_div(p.k, Unaligned::BK) * Unaligned::kStageElements / Unaligned::kThreads;
-  return by_16_bytes(p) ? aligned : unaligned;
+  if (by_16_bytes(p)) return ceil_div(p.k, Form::BK) * Form::kStageElements / (8 * Form::kThreads);
+  const bool a_by_row = major_of(p.a, p.m, p.k) == Major::kRow, b_by_row = major_of(p.b, p.k, p.n) == Major::kRow;
+  const auto reads = [&](bool by_pairs, int outer) {
+    return ceil_div(p.k, Unaligned::BK) * outer * Unaligned::BK / (Unaligned::kThreads * (by_pairs ? 2 : 1));
+  };
+  return reads(reads_by_pairs(p.a, a_by_row, p.a.row_stride, p.a.col_stride), Unaligned::BM) +
+         reads(reads_by_pairs(p.b, !b_by_row, p.b.col_stride, p.b.row_stride), Unaligned::BN);
 }
 
 }  // namespace
