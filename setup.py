@@ -57,7 +57,7 @@ class CMakeBuild(build_ext):
         except FileNotFoundError:
             raise SystemExit("tcgemm needs cmake >= 3.25 and ninja: install them (pip install cmake ninja)") from None
         except subprocess.CalledProcessError as error:
-            raise SystemExit(f"tcgemm: cmake {arguments[0]} failed (exit status {error.returncode}), see above") from None
+            raise SystemExit(f"tcgemm: cmake failed (exit status {error.returncode}), see above") from None
 
 
 class AnyPythonWheel(bdist_wheel):

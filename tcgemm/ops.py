@@ -1,13 +1,9 @@
-"""What Python adds to the ops: fake kernels, gradients, flop counts, and words instead of missing CUDA kernels.
-
-The checks and their texts are those of csrc/torch/check.cpp, here on sizes that may be symbols.
-"""
+"""What Python adds to the ops: fake kernels, gradients, flop counts, and words instead of missing CUDA kernels."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,150 +11,10 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from tcgemm import _library
+from tcgemm.fake import ALL_OPS, Op, check_algo, fake_kernel
 
-_HALF = (torch.float16, torch.bfloat16)
-_ALL = (*_HALF, torch.float32)
 _OPS = torch.ops.tcgemm
-
-
-@dataclass(frozen=True)
-class _Op:
-    """An op of csrc/torch/schema.cpp. Without a gradient, `remedy` says what to do instead."""
-
-    name: str
-    dtypes: tuple[torch.dtype, ...]
-    result: torch.dtype | None = torch.float32  # None: it writes `out`
-    remedy: str | None = None
-    cuda_only: bool = False
-    library: str = "tcgemm_cuda"
-
-    @property
-    def title(self) -> str:
-        return f"tcgemm::{self.name}"
-
-    @property
-    def names(self) -> tuple[str, str, str]:
-        """The op, the same below autograd, the same above it."""
-        return self.name, f"_{self.name}", f"_{self.name}_grad"
-
-
-_QUIET = "or call it under torch.no_grad()"
-_ALL_OPS = (
-    _Op("mm", _HALF),
-    _Op("sgemm", (torch.float32,)),
-    _Op("mm_out", _HALF, None, f"use tcgemm::mm, {_QUIET}"),
-    _Op("sgemm_out", (torch.float32,), None, f"use tcgemm::sgemm, {_QUIET}"),
-    _Op("reference_mm", _ALL, torch.float64, f"detach the operands, {_QUIET}"),
-    _Op("cublas_mm", _HALF, remedy=f"use tcgemm::mm, {_QUIET}", cuda_only=True, library="tcgemm_baseline"),
-    _Op("cublaslt_mm", _HALF, remedy=f"use tcgemm::mm, {_QUIET}", cuda_only=True, library="tcgemm_baseline"),
-)
 _library_fragment = torch.library.Library("tcgemm", "FRAGMENT")
-
-
-# ---------------------------------------------------------------- checks and fake kernels
-
-
-def _raise_unless(condition: Any, text: Callable[[], str]) -> None:
-    torch._check(condition, text)
-
-
-def _names_for(dtype: torch.dtype) -> str:
-    short = str(dtype).removeprefix("torch.")
-    return ", ".join(row["name"] for row in _library.kernel_rows() if short in row["dtypes"])
-
-
-def _shape(x: Tensor) -> str:
-    return "x".join(str(size) for size in x.shape) or "no dimension"
-
-
-def _listed(dtypes: tuple[torch.dtype, ...]) -> str:
-    return " or ".join(str(dtype) for dtype in dtypes)
-
-
-def _dtype_remedy(dtypes: tuple[torch.dtype, ...]) -> str:
-    if dtypes == _HALF:
-        return "cast them, or use tcgemm::sgemm for torch.float32"
-    if dtypes == _ALL:
-        return "cast them"
-    return "cast them, or use tcgemm::mm for torch.float16 and torch.bfloat16"
-
-
-def _check_operands(op: _Op, a: Tensor, b: Tensor) -> None:
-    for name, x in (("a", a), ("b", b)):
-        _raise_unless(
-            x.dim() == 2,
-            lambda name=name, x=x: (
-                f"{op.title}: {name} must be a matrix, got a {x.dim()}-D tensor; "
-                "pass a 2-D tensor, e.g. fold batch dimensions into the rows with reshape"
-            ),
-        )
-    _raise_unless(
-        a.dtype == b.dtype,
-        lambda: f"{op.title}: a and b must have the same dtype, got {a.dtype} and {b.dtype}; cast one of them",
-    )
-    _raise_unless(
-        a.dtype in op.dtypes,
-        lambda: f"{op.title}: a and b must be {_listed(op.dtypes)}, got {a.dtype}; {_dtype_remedy(op.dtypes)}",
-    )
-    _raise_unless(
-        a.device == b.device,
-        lambda: f"{op.title}: a and b must be on the same device, got {a.device} and {b.device}; move one of them",
-    )
-    _raise_unless(
-        a.shape[1] == b.shape[0],
-        lambda: (
-            f"{op.title}: a and b shapes cannot be multiplied ({_shape(a)} and {_shape(b)}); "
-            "a needs as many columns as b has rows"
-        ),
-    )
-
-
-def _check_out(op: _Op, a: Tensor, b: Tensor, out: Tensor) -> None:
-    _raise_unless(
-        out.dtype == torch.float32,
-        lambda: f"{op.title}: out must be torch.float32, got {out.dtype}; pass an FP32 tensor",
-    )
-    _raise_unless(
-        out.device == a.device,
-        lambda: f"{op.title}: out must be on the device of a and b, {a.device}, got {out.device}; move it",
-    )
-    _raise_unless(
-        out.dim() == 2 and out.shape[0] == a.shape[0] and out.shape[1] == b.shape[1],
-        lambda: (
-            f"{op.title}: out must have shape {a.shape[0]}x{b.shape[1]}, got {_shape(out)}; "
-            "it is never resized, so pass a tensor of that shape"
-        ),
-    )
-
-
-def _check_algo(op: _Op, algo: str | None, dtype: torch.dtype) -> None:
-    if algo is None:
-        return
-    rows = {row["name"]: row for row in _library.kernel_rows()}
-    if algo not in rows:
-        names = ", ".join(rows)
-        raise RuntimeError(f'{op.title}: no algo is called "{algo}"; take None or one of {names}')
-    takes = [getattr(torch, name) for name in rows[algo]["dtypes"]]
-    if dtype not in takes:
-        raise RuntimeError(
-            f"{op.title}[{algo}]: takes {_listed(tuple(takes))}, got {dtype}; "
-            f"take None or one of {_names_for(dtype)}"
-        )
-
-
-def _fake(op: _Op) -> Callable[..., Tensor | None]:
-    def fake(
-        a: Tensor, b: Tensor, heuristic: int = 0, *, out: Tensor | None = None, algo: str | None = None, **_: Any
-    ) -> Tensor | None:
-        _check_operands(op, a, b)
-        if out is not None:
-            _check_out(op, a, b, out)
-        _check_algo(op, algo, a.dtype)
-        if op.cuda_only and a.device.type == "cpu":
-            raise RuntimeError(f"{op.title}: cuBLAS multiplies CUDA tensors, got cpu; use tcgemm::mm, or move them")
-        return None if op.result is None else a.new_empty((a.shape[0], b.shape[1]), dtype=op.result)
-
-    return fake
 
 
 # ---------------------------------------------------------------- gradients
@@ -213,9 +69,7 @@ class _Product(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, a: Tensor, b: Tensor, product: Callable[..., Tensor], again: Callable[..., Tensor]
-    ) -> Tensor:
+    def forward(ctx: Any, a: Tensor, b: Tensor, product: Callable[..., Tensor], again: Callable[..., Tensor]) -> Tensor:
         ctx.save_for_backward(a if ctx.needs_input_grad[1] else None, b if ctx.needs_input_grad[0] else None)
         ctx.again = again
         return product(a, b)
@@ -237,14 +91,14 @@ def _gradient_product(mm: Callable[..., Tensor], g: Tensor, w: Tensor, g_first: 
     return _MixedProduct.apply(g, w, mm, g_first)
 
 
-def _refuse_forward_mode(op: _Op, *tensors: Tensor) -> None:
+def _refuse_forward_mode(op: Op, *tensors: Tensor) -> None:
     """A dual number's tangent would be lost without a word."""
     forward_ad = torch.autograd.forward_ad
     if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(x).tangent is not None for x in tensors):
         raise RuntimeError(f"{op.title}: has no forward-mode derivative; use reverse mode (backward, torch.autograd)")
 
 
-def _differentiable(op: _Op) -> Callable[..., Tensor]:
+def _differentiable(op: Op) -> Callable[..., Tensor]:
     quiet = getattr(_OPS, f"_{op.name}").default
     public = getattr(_OPS, op.name).default
 
@@ -260,16 +114,14 @@ def _differentiable(op: _Op) -> Callable[..., Tensor]:
     return with_gradient
 
 
-def _without_gradient(op: _Op) -> Callable[..., Tensor | None]:
+def _without_gradient(op: Op) -> Callable[..., Tensor | None]:
     quiet = getattr(_OPS, f"_{op.name}").default
 
     def refuse_gradient(a: Tensor, b: Tensor, *rest: Any, **options: Any) -> Tensor | None:
         if torch.is_grad_enabled():
             for name, x in (("a", a), ("b", b), ("out", options.get("out"))):
                 if x is not None and x.requires_grad:
-                    raise RuntimeError(
-                        f"{op.title}: {name} requires a gradient, and this op has none; {op.remedy}"
-                    )
+                    raise RuntimeError(f"{op.title}: {name} requires a gradient, and this op has none; {op.remedy}")
         return quiet(a, b, *rest, **options)
 
     return refuse_gradient
@@ -292,7 +144,7 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---------------------------------------------------------------- registration
 
 
-def _explain_missing(op: _Op, reason: str) -> None:
+def _explain_missing(op: Op, reason: str) -> None:
     """CUDA kernels that say why there are none."""
 
     def missing(*_: Any, **__: Any) -> Any:
@@ -306,20 +158,25 @@ def _product_flops(a: list[int], b: list[int], *_: Any, **__: Any) -> int:
     return 2 * a[0] * a[1] * b[1]
 
 
-def _register(op: _Op) -> None:
+def _register(op: Op) -> None:
     public, quiet, graded = op.names
     for name in op.names:
-        torch.library.register_fake(f"tcgemm::{name}", _fake(op), lib=_library_fragment)
+        torch.library.register_fake(f"tcgemm::{name}", fake_kernel(op), lib=_library_fragment)
         register_flop_formula(getattr(_OPS, name))(_product_flops)
     above = _noted(_differentiable(op) if op.remedy is None else _without_gradient(op))
+
+    def above_by_name(a: Tensor, b: Tensor, *rest: Any, algo: str | None = None, **options: Any) -> Any:
+        check_algo(op, algo, a.dtype)
+        return above(a, b, *rest, **options, **({} if algo is None else {"algo": _library.algo_id(algo)}))
+
     _library_fragment.impl(graded, above, "Autograd")
     _library_fragment.impl(quiet, torch.library.fallthrough_kernel, "Autograd")
     # Where sizes are symbols, Python's dispatcher goes past the C++ front, which could not read them.
-    getattr(_OPS, public).default.py_impl(torch._C.DispatchKey.Autograd)(above)
+    getattr(_OPS, public).default.py_impl(torch._C.DispatchKey.Autograd)(above_by_name)
     reason = _library.cuda_error if op.library == "tcgemm_cuda" else _library.baseline_error
     if reason is not None:
         _explain_missing(op, reason)
 
 
-for _op in _ALL_OPS:
+for _op in ALL_OPS:
     _register(_op)

@@ -101,18 +101,18 @@ pins() {
     if command -v ninja >/dev/null; then grep -v '^ninja=='; else cat; fi
 }
 
-# Those lines of pins whose package $python lacks, whatever its version; setuptools has to know pyproject.toml's form.
+# Those lines of pins whose package $python lacks, whatever its version.
 lacking() {
   pins | "$python" -c '
-import importlib.metadata, re, sys
-oldest = {"setuptools": 77}
+import importlib.metadata, sys
+from pip._vendor.packaging.requirements import Requirement
 for line in sys.stdin:
-    name = re.match(r"[\w.-]+", line)[0]
+    package = Requirement(line.strip())
+    if package.marker and not package.marker.evaluate():
+        continue
     try:
-        old = int(importlib.metadata.version(name).split(".")[0]) < oldest.get(name, 0)
+        importlib.metadata.version(package.name)
     except importlib.metadata.PackageNotFoundError:
-        old = True
-    if old:
         print(line, end="")
 '
 }

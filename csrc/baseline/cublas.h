@@ -17,9 +17,9 @@ inline constexpr cudaDataType_t kResultType = CUDA_R_32F;
 inline constexpr cublasComputeType_t kComputeType = CUBLAS_COMPUTE_32F;
 inline constexpr cublasMath_t kMathMode = CUBLAS_DEFAULT_MATH;
 inline constexpr cublasGemmAlgo_t kAlgo = CUBLAS_GEMM_DEFAULT;
-inline constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;    // as torch gives cuBLAS on Hopper
+inline constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;  // as torch gives cuBLAS on Hopper
 inline constexpr int64_t kLtWorkspaceBytes = int64_t{64} << 20;
-inline constexpr int kLtHeuristics = 16;                         // asked for; fewer may exist
+inline constexpr int kLtHeuristics = 16;  // asked for; fewer may exist
 
 inline cudaDataType_t cuda_type(DType dtype) { return dtype == DType::kFloat16 ? kFloat16Type : kBFloat16Type; }
 

@@ -54,8 +54,7 @@ LtProblem lt_problem(const Call& call, const Matrix2d& a, const Matrix2d& b, voi
   check_cublas(call, cublasLtMatmulDescCreate(&operation, kComputeType, kResultType), "cublasLtMatmulDescCreate");
   p.operation = Operation(operation);
   cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSA, &p.left.transpose, sizeof p.left.transpose);
-  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &p.right.transpose,
-                                 sizeof p.right.transpose);
+  cublasLtMatmulDescSetAttribute(operation, CUBLASLT_MATMUL_DESC_TRANSB, &p.right.transpose, sizeof p.right.transpose);
   p.layout_left = layout_of(call, type, p.left.rows, p.left.cols, p.left.ld);
   p.layout_right = layout_of(call, type, p.right.rows, p.right.cols, p.right.ld);
   p.layout_result = layout_of(call, kResultType, b.cols, a.rows, b.cols);
@@ -83,12 +82,13 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristics(const Call& call, cu
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.result));
   std::vector<cublasLtMatmulHeuristicResult_t> found(kLtHeuristics);
   int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle, p.operation.get(), p.layout_left.get(), p.layout_right.get(),
-                                     p.layout_result.get(), p.layout_result.get(), made, kLtHeuristics, found.data(),
-                                     &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED) count = 0;
-  else check_cublas(call, status, "cublasLtMatmulAlgoGetHeuristic");
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, p.operation.get(), p.layout_left.get(), p.layout_right.get(), p.layout_result.get(),
+      p.layout_result.get(), made, kLtHeuristics, found.data(), &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED)
+    count = 0;
+  else
+    check_cublas(call, status, "cublasLtMatmulAlgoGetHeuristic");
   found.resize(count);
   std::erase_if(found, [](const auto& result) { return result.state != CUBLAS_STATUS_SUCCESS; });
   return found;
@@ -120,7 +120,7 @@ const std::vector<cublasLtMatmulHeuristicResult_t>& heuristics(const Call& call,
 }
 
 void cublaslt_mm(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kCublasltMm, stack);
+  Call call(kCublasltMm, stack);
   call.check();
   const int device = device_index_of(call.a);
   const DeviceGuard guard(device);
@@ -150,7 +150,7 @@ void cublaslt_mm(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 void cublaslt_heuristics(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kCublasltHeuristics, stack);
+  Call call(kCublasltHeuristics, stack);
   call.check();
   const int device = device_index_of(call.a);
   const DeviceGuard guard(device);

@@ -13,7 +13,7 @@ constexpr int kTile = 64;  // rows and columns of c in a block
 constexpr int kDepth = 16;
 constexpr int kSide = 16;  // threads along each side of the block
 constexpr int kPer = kTile / kSide;
-constexpr int kPad = 1;    // neighbouring rows of a tile on different banks
+constexpr int kPad = 1;  // neighbouring rows of a tile on different banks
 
 template <class T>
 __device__ double to_double(T x) {
@@ -67,9 +67,15 @@ int reference_on_device(const ReferenceProblem& p, CUstream_st* stream) {
   const int64_t blocks_m = (p.m + kTile - 1) / kTile, blocks_n = (p.n + kTile - 1) / kTile;
   const dim3 grid(static_cast<unsigned>(blocks_m * blocks_n)), block(kSide * kSide);
   switch (p.dtype) {
-    case DType::kFloat16: kahan_kernel<__half><<<grid, block, 0, stream>>>(p, blocks_n); break;
-    case DType::kBFloat16: kahan_kernel<__nv_bfloat16><<<grid, block, 0, stream>>>(p, blocks_n); break;
-    default: kahan_kernel<float><<<grid, block, 0, stream>>>(p, blocks_n); break;
+    case DType::kFloat16:
+      kahan_kernel<__half><<<grid, block, 0, stream>>>(p, blocks_n);
+      break;
+    case DType::kBFloat16:
+      kahan_kernel<__nv_bfloat16><<<grid, block, 0, stream>>>(p, blocks_n);
+      break;
+    default:
+      kahan_kernel<float><<<grid, block, 0, stream>>>(p, blocks_n);
+      break;
   }
   return cudaGetLastError();
 }
