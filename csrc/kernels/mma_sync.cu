@@ -101,10 +101,9 @@ struct Place {
   int warp_m, warp_n, lane;
 
   __device__ __forceinline__ Place(int64_t m, int64_t n) {
-    int64_t tile_m, tile_n;
-    place_block<kGroup>(blockIdx.x, ceil_div(m, Form::BM), ceil_div(n, Form::BN), tile_m, tile_n);
-    m0 = tile_m * Form::BM;
-    n0 = tile_n * Form::BN;
+    const TilePlace tile = place_block<kGroup>(blockIdx.x, ceil_div(m, Form::BM), ceil_div(n, Form::BN));
+    m0 = int64_t{tile.m} * Form::BM;
+    n0 = int64_t{tile.n} * Form::BN;
     const int warp = threadIdx.x / 32;
     warp_m = warp / Form::kWarpsN * Form::WM;
     warp_n = warp % Form::kWarpsN * Form::WN;
