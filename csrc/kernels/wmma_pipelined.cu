@@ -44,7 +44,7 @@ __device__ __forceinline__ void multiply_stage(FragmentC (&acc)[kFragsM][kFragsN
                                                const Stage<T, MAJOR_A, MAJOR_B>& stage, int warp_m, int warp_n) {
   using TileA = typename Stage<T, MAJOR_A, MAJOR_B>::TileA;
   using TileB = typename Stage<T, MAJOR_A, MAJOR_B>::TileB;
-#pragma unroll
+#pragma unroll 1  // unrolled, the fragments of two steps would spill
   for (int kk = 0; kk < BK; kk += kWmmaDim) {
     FragmentA<T, MAJOR_A> frag_a[kFragsM];
     FragmentB<T, MAJOR_B> frag_b[kFragsN];

@@ -104,3 +104,18 @@ def test_the_recipe_without_the_guard_still_finds_its_place():
     text = (unguarded.CSRC / "kernels" / "wmma_staged.cu").read_text()
     for guard in unguarded.GUARDED:
         assert text.count(guard) == 1
+
+
+def test_the_example_in_the_documentation(tmp_path):
+    """It compiles; on a GPU it is right."""
+    if shutil.which("nvcc") is None:
+        pytest.skip("no nvcc on the PATH")
+    text = (Path(__file__).resolve().parents[2] / "docs" / "gate.md").read_text()
+    source = tmp_path / "mine.cu"
+    source.write_text(text.split("```cpp\n")[1].split("```")[0])
+    has_gpu = torch.cuda.is_available()
+    major, minor = torch.cuda.get_device_capability() if has_gpu else (9, 0)
+    solve = prepare(source, 10 * major + minor, tmp_path)
+    assert solve.symbol == CPP_NAME
+    if has_gpu:
+        assert run_case(solve, "odd", torch.device("cuda:0"), 60).status == "right"

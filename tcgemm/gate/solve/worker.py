@@ -99,12 +99,12 @@ def times(solve: Solve, built: Built) -> list[dict]:
     """solve() beside cublasGemmEx and the FP32 kernel, interleaved."""
     from bench.timing import Timer
     from tcgemm.gate.subjects import FP32_BAR, Rung
-    from tcgemm.gate.timing import CUBLAS, FP32_NAME, measure, summarise
+    from tcgemm.gate.timing import CUBLAS, FP32_NAME, cublas_mm, measure, summarise
 
     p, bar = built.problem, Rung(FP32_BAR)
     fp32 = build(p.but(dtype="float32"), built.a.device)
     calls = {
-        CUBLAS: lambda: torch.ops.tcgemm.cublas_mm(built.a, built.b),
+        CUBLAS: lambda: cublas_mm(built),
         FP32_NAME: lambda: bar.run(fp32),
         "solve": lambda: solve(built, torch.cuda.current_stream().cuda_stream),
     }
