@@ -27,6 +27,15 @@ struct alignas(sizeof(T) * N) Vec {
 template <class T>
 constexpr int kVecLength = 16 / sizeof(T);  // elements in a 16-byte access
 
+// x, in a way that compilers cannot know before the loop that counts `turns` (which is never negative): so what follows
+// from x is computed after the loop and not kept in registers, or spilled, all through it.
+__host__ __device__ inline int after(int turns, int x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(turns));
+#endif
+  return x | turns >> 31;
+}
+
 __host__ __device__ constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 }  // namespace tcgemm

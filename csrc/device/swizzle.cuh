@@ -81,34 +81,32 @@ constexpr bool reads_without_conflicts() {
   return true;
 }
 
-// One lane's addresses for ldmatrix of 16x16 blocks (outer x k). Matrix g of the four is the block's half g % 2 along
-// outer and half g / 2 along k, so that a block is an operand a of m16n8k16, or its registers 0, 2 and 1, 3 are the
-// operands b of two neighbours.
-template <class Tile>
+// Where one lane reads for ldmatrix of 16x16 blocks (outer x k). Of the four 8x8 matrices, 0 and 1 lie next to each
+// other along outer in A and along k in B: so a block is an operand a of m16n8k16, or its registers 0, 1 and 2, 3 are
+// the operands b of two neighbours, each in neighbouring registers, as the instruction wants them.
+//
+// The place of the block at (outer, k) from the lane's first: chunks are swapped by XOR, lines keep their order, and 16
+// lines further the swap is the same. So it costs one XOR, which blocks in a row share, and a constant. The XOR comes
+// after the stage has been added: before it, each step's would wait in a register of its own all through the loop.
+template <class Tile, bool IS_B>
 struct BlockReader {
-  int line, along, swizzle;
+  static_assert((Tile::kLength & (Tile::kLength - 1)) == 0, "an XOR must stay inside its line");
+  int first;
 
+  // outer0: a multiple of the warp tile's extent, which is a power of two.
   __device__ __forceinline__ BlockReader(int outer0, int lane) {
-    if constexpr (Tile::kAlongK) {  // a row of a matrix is 8 elements along k
-      line = outer0 + lane % 16;
-      along = lane / 16 * 8;
-      swizzle = Tile::swizzle(lane % 16);  // outer0 is a multiple of 16, which changes no swizzle
-    } else {  // 8 elements along outer; ldmatrix transposes
-      line = lane / 16 * 8 + lane % 8;
-      along = outer0 + lane / 8 % 2 * 8;
-      swizzle = Tile::swizzle(lane % 8);
-    }
+    const int row = lane % 8, second = lane / 8 % 2 * 8, third = lane / 16 * 8;  // the matrix's place in the block
+    const int outer = outer0 + (IS_B ? third : second), k = IS_B ? second : third;
+    first = Tile::kAlongK ? Tile::at(outer + row, k) : Tile::at(k + row, outer);  // else ldmatrix transposes
   }
 
-  // The block that begins at (outer0 + outer, k).
+  // From the tile that begins at element `tile` of `ring`.
   template <class T>
-  __device__ __forceinline__ void load(Reg<unsigned, 4>& frag, SharedSpan<T> tile, int outer, int k) const {
-    const int l = line + (Tile::kAlongK ? outer : k), e = along + (Tile::kAlongK ? k : outer);
-    const int at = l * Tile::kLength + (e / Tile::kChunk ^ swizzle) * Tile::kChunk;
+  __device__ __forceinline__ void load(Reg<unsigned, 4>& frag, SharedSpan<T> ring, int tile, int outer, int k) const {
     if constexpr (Tile::kAlongK) {
-      ldmatrix_x4(frag, tile, at);
+      ldmatrix_x4(frag, ring, ((tile + first) ^ k) + outer * Tile::kLength);
     } else {
-      ldmatrix_x4_trans(frag, tile, at);
+      ldmatrix_x4_trans(frag, ring, ((tile + first) ^ outer) + k * Tile::kLength);
     }
   }
 };
@@ -159,15 +157,29 @@ struct TileFiller {
       const int left = k_left - along;
       return (inside >> i & 1) == 0 || left <= 0 ? 0 : left < V ? left : V;
     } else {
-      return line + i * kLineStep < k_left ? inside : 0;
+      return i * kLineStep < k_left - line ? inside : 0;
     }
   }
-  __device__ __forceinline__ int at(int i) const { return Tile::at(line + i * kLineStep, along); }
+  __device__ __forceinline__ int at(int i) const {
+    if constexpr (kLineStep % 8 == 0) return Tile::at(line, along) + i * kLineStep * Tile::kLength;  // the same swap
+    return Tile::at(line + i * kLineStep, along);
+  }
 
-  // By cp.async: the tile is full after the wait for its group and a barrier.
+  // Leaves out `tiles` tiles.
+  __device__ __forceinline__ void skip(int tiles) { offset += int64_t{tiles} * Tile::kDepth * x.k_stride; }
+
+  // By cp.async: the tile is full after the wait for its group and a barrier. INSIDE: all of it lies in the operand.
+  template <bool INSIDE>
   __device__ __forceinline__ void fill_async(SharedSpan<T> tile, int k_left) {
-#pragma unroll
-    for (int i = 0; i < kPieces; ++i) cp_async_16(tile, at(i), x.data, piece_offset(i), valid(i, k_left));
+    // At the edges one after the other: side by side, the pieces' addresses and bounds do not fit in the registers.
+#pragma unroll(INSIDE || kPieces <= 2 ? kPieces : 1)
+    for (int i = 0; i < kPieces; ++i) {
+      if constexpr (INSIDE) {
+        cp_async_16(tile, at(i), x.data, piece_offset(i));
+      } else {
+        cp_async_16(tile, at(i), x.data, piece_offset(i), valid(i, k_left));
+      }
+    }
     offset += Tile::kDepth * x.k_stride;
   }
 
