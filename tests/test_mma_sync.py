@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from support import HALF, RUNGS, assert_bitwise, integers, short, values
-from test_build_products import cuda_tool, library
 
 import tcgemm
+from support import HALF, RUNGS, assert_bitwise, integers, short, values
+from test_build_products import cuda_tool, library
 
 FORMS = [rung.name for rung in RUNGS if rung.source == "mma_sync"]
 K16_FORMS = [name for name in FORMS if name != "mma_sync_k8"]
@@ -44,7 +44,7 @@ def test_bits_depend_neither_on_form_nor_on_layout_nor_on_alignment(dtype: torch
 @every_dtype
 def test_around_every_tile_edge(algo: str, dtype: torch.dtype) -> None:
     """One more and one less than the sides of warp and block tiles, in multiples of 8 (cp.async) and not."""
-    for m, n, k in [(256, 128, 32), (264, 136, 40), (128, 264, 24), (72, 56, 72), (257, 129, 33), (63, 65, 127)]:
+    for m, n, k in [(256, 128, 448), (264, 136, 40), (520, 264, 456), (72, 56, 72), (257, 129, 33), (63, 65, 127)]:
         for layouts in ("NN", "NT", "TN", "TT"):
             a, b = integers(m, k, dtype=dtype, device="cuda"), integers(k, n, dtype=dtype, device="cuda")
             c = torch.ops.tcgemm.mm(operand(m, k, layouts[0], 0, a), operand(k, n, layouts[1], 0, b), algo=algo)
@@ -57,7 +57,7 @@ def test_global_loads_of_a_thread_at_4096() -> None:
     a, b = torch.empty(k, k, dtype=torch.float16), torch.empty(k, k, dtype=torch.float16).t()
     budget = 2 * k // 16 + 16
     reads = {algo: tcgemm.explain(a, b, algo=algo, device=H200).global_reads for algo in FORMS}
-    # k / 32 steps, each of (rows + columns) * 32 / 8 chunks shared out among the threads
+    # (rows + columns) * k / 8 chunks of 16 bytes, shared out among the threads of the block
     assert reads == {"mma_sync": 384, "mma_sync_64x64": 768, "mma_sync_small": 512, "mma_sync_k8": 512}
     assert {algo for algo in FORMS if reads[algo] > budget} == {"mma_sync_64x64"}
 

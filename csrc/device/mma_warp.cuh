@@ -12,8 +12,8 @@ struct WarpProduct {
   BlockReader<TileA, false> read_a;
   BlockReader<TileB, true> read_b;
 
-  // The operands of one step of 16 along k. Rows of A are reloaded as soon as they have been multiplied; B has a set for
-  // this step and, where registers allow, one for the next.
+  // The operands of one step of 16 along k. Rows of A are reloaded as soon as they have been multiplied; B has a set
+  // for this step and, where registers allow, one for the next.
   Reg<unsigned, 4> frag_a[Form::kBlocksM], frag_b[Form::kSetsB][Form::kBlocksN];
 
   __device__ __forceinline__ WarpProduct(int warp_m, int warp_n, int lane)
