@@ -1,4 +1,4 @@
-"""python -m bench compare | plot | report | diff | validate | sets | profile"""
+"""python -m bench compare | plot | report | diff | validate | sets | profile | tune"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench import results
+from bench import arguments, results
 
 OUTPUTS = ("--json", "--report", "--plots")
 NO_GPU = """\
@@ -24,13 +24,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bench", description="Compares tcgemm with cuBLAS and torch.matmul.")
     commands = top.add_subparsers(dest="command", required=True)
     compare = commands.add_parser("compare", help="measure (needs a CUDA device)")
-    compare.add_argument("--set", default="quick", help="comma-separated sets of shapes, or all (see: sets)")
-    compare.add_argument("--shape", action="append", metavar="M,N,K", help="measure this product instead of a set")
-    compare.add_argument("--layout", help="comma-separated: NN, NT, TN, TT (with --shape: default NT)")
-    compare.add_argument("--dtype", help="comma-separated: float16, bfloat16, float32 (with --shape: default float16)")
-    for name, what in (("pad", "elements added to a leading dimension"), ("offset", "elements before the first")):
-        for operand in "ab":
-            compare.add_argument(f"--{name}-{operand}", type=int, default=0, help=f"with --shape: {what} of {operand}")
+    arguments.add(compare)
     compare.add_argument("--algo", help="comma-separated rungs, or auto (default: every rung and auto)")
     compare.add_argument("--repeats", type=int, default=50, help="rounds a measurement (default 50)")
     compare.add_argument(
@@ -60,25 +54,11 @@ def parser() -> argparse.ArgumentParser:
     profile.add_argument("--size", type=int, default=2048)
     profile.add_argument("--csv", default="bench/out/ncu.csv", metavar="FILE")
     profile.add_argument("--ncu", default="ncu", help="the program (default: ncu)")
+    tune = commands.add_parser("tune", help="hold auto's choice against every rung (needs a CUDA device)")
+    arguments.add(tune)
+    tune.add_argument("--repeats", type=int, default=30, help="rounds a problem (default 30)")
+    tune.add_argument("--seconds", type=float, default=0.3, help="but no longer than this a problem (0.3)")
     return top
-
-
-def _listed(text: str | None) -> list[str] | None:
-    return text.split(",") if text else None
-
-
-def _problems(options: argparse.Namespace) -> list:
-    from bench import shapes
-
-    layouts, dtypes = _listed(options.layout), _listed(options.dtype)
-    if not options.shape:
-        return shapes.narrowed(shapes.select(options.set.split(",")), layouts, dtypes)
-    memory = {name: getattr(options, name) for name in ("pad_a", "pad_b", "offset_a", "offset_b")}
-    return [
-        problem
-        for shape in options.shape
-        for problem in shapes.custom(shape, layouts or ["NT"], dtypes or ["float16"], **memory)
-    ]
 
 
 def command_line(words: list[str]) -> str:
@@ -99,9 +79,7 @@ def _progress(problems: Iterable) -> Iterator:
 def compare(options: argparse.Namespace) -> int:
     import torch
 
-    problems = _problems(options)
-    if not problems:
-        raise ValueError("no problem has that layout and dtype in the chosen sets")
+    problems = arguments.problems(options)
     if not torch.cuda.is_available():
         print(NO_GPU)
         return 0
@@ -109,7 +87,7 @@ def compare(options: argparse.Namespace) -> int:
     from bench import compare as comparison
     from bench.timing import Effort
 
-    algos = _listed(options.algo)
+    algos = arguments.listed(options.algo)
     calls.check_names(algos or [])
     session = comparison.begin(
         algos,
@@ -224,6 +202,22 @@ def profile(options: argparse.Namespace) -> int:
     return 0
 
 
+def tune(options: argparse.Namespace) -> int:
+    import torch
+
+    problems = arguments.problems(options)
+    if not torch.cuda.is_available():
+        print(NO_GPU)
+        return 0
+    from bench import calls, render, timing, tuning
+
+    calls.require()
+    found = tuning.run(_progress(problems), timing.Timer(), timing.Effort(options.repeats, options.seconds))
+    render.printer()([tuning.table(found)])
+    print("\n".join(tuning.losses(found)))
+    return 0
+
+
 def main() -> int:
     options = parser().parse_args()
     try:
@@ -233,6 +227,7 @@ def main() -> int:
             "validate": validate,
             "sets": sets,
             "profile": profile,
+            "tune": tune,
             "plot": lambda o: draw(results.load(o.file), o.out or str(Path(o.file).parent)),
             "report": lambda o: write_report(results.load(o.file), o, o.out),
         }[options.command](options)

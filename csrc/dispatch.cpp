@@ -1,7 +1,10 @@
 // The table of kernels, and which of them takes a problem.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <sstream>
 
+#include "cost_model.h"
 #include "gemm.h"
 
 namespace tcgemm {
@@ -23,9 +26,6 @@ const Kernel kKernels[] = {
 #undef RUNG
 };
 
-// auto tries these in order and takes the first that can: fastest first.
-constexpr const char* kAutoOrder[] = {"wmma_pipelined", "simt_regtile_vec4"};
-
 const char* name_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat16: return "float16";
@@ -38,7 +38,9 @@ std::string version(int arch) { return std::to_string(arch / 10) + "." + std::to
 
 std::string missing_feature(const Kernel& kernel, const GemmProblem& p) {
   const unsigned has = kernel.entry->features;
-  if (p.batch != 1 && !(has & kBatchFeature)) return "it multiplies one pair of matrices, not " + std::to_string(p.batch);
+  if (p.batch != 1 && !(has & kBatchFeature)) {
+    return "it multiplies one pair of matrices, not " + std::to_string(p.batch);
+  }
   if (p.bias != nullptr && !(has & kBiasFeature)) return "it adds no bias";
   if (p.activation != Activation::kNone && !(has & kActivationFeature)) return "it applies no activation";
   if (p.accumulate && !(has & kAccumulateFeature)) return "it overwrites C and does not add to it";
@@ -79,41 +81,110 @@ std::string kernel_names() {
 }
 
 std::string why_not(const Kernel& kernel, const GemmProblem& p, const DeviceInfo& device) {
-  std::ostringstream why;
   const int min_arch = p.dtype == DType::kBFloat16 ? kernel.min_arch_bf16 : kernel.min_arch;
   if (!(kernel.dtypes & 1u << static_cast<int>(p.dtype))) {
-    why << "it does not multiply " << name_of(p.dtype);
-  } else if (device.code_arch < min_arch) {
-    why << name_of(p.dtype) << " needs code for compute capability " << version(min_arch) << " or newer, and this is "
-        << version(device.code_arch) << " code on a " << version(device.capability) << " device";
-  } else if (kernel.max_capability != 0 && device.capability > kernel.max_capability) {
-    why << "it is compiled for compute capability " << version(kernel.max_capability) << " alone, and the device has "
-        << version(device.capability);
-  } else {
-    why << missing_feature(kernel, p);
-    if (why.str().empty() && kernel.entry->refuses != nullptr) why << kernel.entry->refuses(p, device);
+    return std::string("it does not multiply ") + name_of(p.dtype);
   }
-  return why.str();
+  if (device.code_arch < min_arch) {
+    return std::string(name_of(p.dtype)) + " needs code for compute capability " + version(min_arch) +
+           " or newer, and this is " + version(device.code_arch) + " code on a " + version(device.capability) +
+           " device";
+  }
+  if (kernel.max_capability != 0 && device.capability > kernel.max_capability) {
+    return "it is compiled for compute capability " + version(kernel.max_capability) +
+           " alone, and the device has " + version(device.capability);
+  }
+  std::string why = missing_feature(kernel, p);
+  return why.empty() && kernel.entry->refuses != nullptr ? kernel.entry->refuses(p, device) : why;
 }
 
-Choice choose(const GemmProblem& p, const DeviceInfo& device, const char* algo) {
-  if (algo != nullptr) {
-    const Kernel* kernel = find_kernel(algo);
-    if (kernel == nullptr) {
-      return {nullptr, "algo=\"" + std::string(algo) + "\" is no kernel; there are " + kernel_names()};
-    }
+namespace {
+
+// Whether auto may consider a row of cost_model.h. With batch_invariant=True only forms that add up alike are left,
+// whatever m is: mma_sync's, where the device has them for this dtype, else the FP32 kernel. Which of the two depends on
+// nothing else.
+bool may_take(const Candidate& form, const GemmProblem& p, const DeviceInfo& device) {
+  if (form.path != path_of(p)) return false;
+  if (!p.batch_invariant || p.dtype == DType::kFloat32) return true;
+  return form.same_bits == (device.code_arch >= (p.dtype == DType::kBFloat16 ? 80 : 75));
+}
+
+struct Cheapest {
+  const Kernel* kernel = nullptr;
+  const Candidate* form = nullptr;
+  double clocks = 0;
+};
+
+// `told`, where it is not null, gets each candidate's clocks, or why it cannot.
+Cheapest cheapest(const GemmProblem& p, const DeviceInfo& device, std::string* told) {
+  Cheapest best;
+  for (const Candidate& form : kCandidates) {
+    const Kernel* kernel = find_kernel(form.algo);
+    if (kernel == nullptr || !may_take(form, p, device)) continue;
     const std::string why = why_not(*kernel, p, device);
-    if (!why.empty()) return {nullptr, why + "; use algo=None, which takes a kernel that can"};
-    return {kernel, "asked for by name"};
+    const double cost = clocks(form, p, device.sm_count);
+    if (why.empty() && (best.kernel == nullptr || cost < best.clocks)) best = {kernel, &form, cost};
+    if (told == nullptr) continue;
+    *told += (told->empty() ? "" : "; ") + std::string(form.algo) + " " + std::to_string(form.bm) + "x" +
+             std::to_string(form.bn) + ": " + (why.empty() ? std::to_string(std::llround(cost)) : why);
   }
-  std::string reasons;
-  for (const char* name : kAutoOrder) {
-    const Kernel* kernel = find_kernel(name);
-    const std::string why = why_not(*kernel, p, device);
-    if (why.empty()) return {kernel, reasons.empty() ? "the fastest rung" : "the fastest that can: " + reasons};
-    reasons += (reasons.empty() ? "" : "; ") + std::string(name) + ": " + why;
+  return best;
+}
+
+Choice choose_by_cost(const GemmProblem& p, const DeviceInfo& device, bool in_full) {
+  if (const Exception* measured = exception_for(p, device.capability); measured != nullptr && !p.batch_invariant) {
+    const Kernel* kernel = find_kernel(measured->algo);
+    if (kernel != nullptr && why_not(*kernel, p, device).empty()) return {kernel, measured->measured};
   }
-  return {nullptr, "no kernel takes this problem: " + reasons};
+  std::string told;
+  const Cheapest best = cheapest(p, device, in_full ? &told : nullptr);
+  if (best.kernel == nullptr) {
+    if (!in_full) cheapest(p, device, &told);
+    return {nullptr, "no kernel takes this problem: " + told};
+  }
+  if (!in_full) return {best.kernel, "fewest clocks"};  // short enough to cost no allocation
+  return {best.kernel, "fewest clocks of " + std::to_string(device.sm_count) + " SMs, reading " +
+                           (path_of(p) == Path::kBy16Bytes ? "16 bytes at a time" : "by element") + ": " + told};
+}
+
+// TCGEMM_LOG=dispatch: a line on stderr for each choice.
+bool logs_dispatch() {
+  static const bool asked = [] {
+    const char* wanted = std::getenv("TCGEMM_LOG");
+    return wanted != nullptr && std::strstr(wanted, "dispatch") != nullptr;
+  }();
+  return asked;
+}
+
+void log_choice(const Choice& choice, const GemmProblem& p, const DeviceInfo& device) {
+  const auto strides = [](const Operand& x) {
+    return std::to_string(x.row_stride) + "," + std::to_string(x.col_stride);
+  };
+  std::fprintf(stderr, "tcgemm dispatch: %s %lldx%lldx%lld, strides %s and %s%s, on %s: %s (%s)\n", name_of(p.dtype),
+               static_cast<long long>(p.m), static_cast<long long>(p.n), static_cast<long long>(p.k),
+               strides(p.a).c_str(), strides(p.b).c_str(), p.batch_invariant ? ", batch-invariant" : "",
+               version(device.capability).c_str(), choice.kernel == nullptr ? "none" : choice.kernel->name,
+               choice.reason.c_str());
+}
+
+}  // namespace
+
+Choice choose(const GemmProblem& p, const DeviceInfo& device, const char* algo, Reasons reasons) {
+  if (algo == nullptr) return choose_by_cost(p, device, reasons == Reasons::kInFull);
+  const Kernel* kernel = find_kernel(algo);
+  if (kernel == nullptr) {
+    return {nullptr, "algo=\"" + std::string(algo) + "\" is no kernel; there are " + kernel_names()};
+  }
+  const std::string why = why_not(*kernel, p, device);
+  if (!why.empty()) return {nullptr, why + "; use algo=None, which takes a kernel that can"};
+  return {kernel, "asked for by name"};
+}
+
+Choice choose_to_launch(const GemmProblem& p, const DeviceInfo& device, const char* algo) {
+  if (!logs_dispatch()) return choose(p, device, algo);
+  const Choice choice = choose(p, device, algo, Reasons::kInFull);
+  log_choice(choice, p, device);
+  return choice;
 }
 
 }  // namespace tcgemm

@@ -113,8 +113,13 @@ struct Choice {
   const Kernel* kernel = nullptr;  // nullptr: nothing fits, and `reason` says why
   std::string reason;
 };
-// The kernel for a problem: a pure function of its arguments. `algo` is a name, or nullptr for auto.
-Choice choose(const GemmProblem& problem, const DeviceInfo& device, const char* algo = nullptr);
+enum class Reasons { kShort, kInFull };
+// The kernel for a problem: a pure function of its arguments. `algo` is a name, or nullptr for auto, which takes the
+// cheapest by cost_model.h. `reason` says why, in full with what each candidate would have cost.
+Choice choose(const GemmProblem& problem, const DeviceInfo& device, const char* algo = nullptr,
+              Reasons reasons = Reasons::kShort);
+// The same, for a launch: told on stderr where the environment has TCGEMM_LOG=dispatch.
+Choice choose_to_launch(const GemmProblem& problem, const DeviceInfo& device, const char* algo = nullptr);
 // Every algo name, separated by ", ".
 std::string kernel_names();
 

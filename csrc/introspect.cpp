@@ -88,7 +88,7 @@ int tcgemm_explain(const char* algo, int dtype, const int64_t mnk[3], const int6
                    const int64_t offsets[2], int capability, int code_arch, int sm_count, char* out, int size) {
   const GemmProblem p = described(dtype, mnk, strides, offsets);
   const DeviceInfo device{capability, code_arch, sm_count};
-  return put(choice_json(choose(p, device, algo), p, device), out, size);
+  return put(choice_json(choose(p, device, algo, Reasons::kInFull), p, device), out, size);
 }
 
 int tcgemm_footprint(const char* algo, int dtype, const int64_t mnk[3], const int64_t strides[4],

@@ -29,10 +29,10 @@ GemmProblem packed_problem(const __half* a, const __half* b, float* c, std::size
 // There is nobody to give a workspace, so a kernel that wants one gives way: those that keep the order of summation
 // over all shapes (batch_invariant) never split k, hence need none.
 Choice choose_without_workspace(GemmProblem& problem, const DeviceInfo& device) {
-  const Choice choice = choose(problem, device);
+  const Choice choice = choose_to_launch(problem, device);
   if (choice.kernel == nullptr || workspace_bytes(*choice.kernel, problem, device) == 0) return choice;
   problem.batch_invariant = true;
-  return choose(problem, device);
+  return choose_to_launch(problem, device);
 }
 
 std::string enqueue(GemmProblem problem) {

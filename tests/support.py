@@ -82,8 +82,8 @@ def why_not_here(rung: Rung, dtype: torch.dtype) -> str:
 
 
 def takes_everything(name: str | None) -> bool:
-    """Whether a rung has no domain within its devices: auto has none, and SIMT and WMMA rungs have none."""
-    return name is None or RUNGS[RUNG_NAMES.index(name)].family in ("SIMT", "WMMA")
+    """Whether a rung has no domain within its devices: auto has none, nor have the rungs of these families."""
+    return name is None or RUNGS[RUNG_NAMES.index(name)].family in ("SIMT", "WMMA", "MMA")
 
 
 def mm_or_skip(a: torch.Tensor, b: torch.Tensor, algo: str | None) -> torch.Tensor:

@@ -1,6 +1,9 @@
 """The table of kernels and the choice among them: a pure function, which needs no GPU."""
 
 import functools
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -127,3 +130,21 @@ def test_explain_on_a_device_says_what_runs() -> None:
     assert facts["capability"] == 10 * major + minor
     assert facts["code_arch"] <= facts["capability"]
     assert facts["sm_count"] == torch.cuda.get_device_properties(0).multi_processor_count
+
+
+@pytest.mark.gpu
+def test_the_log_tells_each_choice() -> None:
+    """TCGEMM_LOG=dispatch writes a line for each launch to stderr; without it nothing is written."""
+    code = "import torch, tcgemm; a = torch.ones(64, 64, dtype=torch.float16, device='cuda'); tcgemm.mm(a, a.t())"
+
+    def stderr_of(setting: dict[str, str]) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != "TCGEMM_LOG"} | setting
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    said = [line for line in stderr_of({"TCGEMM_LOG": "dispatch"}).splitlines() if line.startswith("tcgemm dispatch:")]
+    assert len(said) == 1 and "float16 64x64x64" in said[0] and "fewest clocks" in said[0], said
+    assert "tcgemm dispatch:" not in stderr_of({})

@@ -3,6 +3,21 @@
 #include "../gemm.h"
 #include "memory.cuh"
 
+namespace tcgemm {
+
+// The most shared memory that a block may ask for. The gaming and inference parts (8.6, 8.9, 12.x) have 100 KB an SM,
+// their siblings (8.0, 9.0, 10.x) 164 KB and more; what is not known here is taken for one of the former.
+inline int shared_bytes_a_block(int capability) {
+  switch (capability) {
+    case 75: return 64 * 1024;
+    case 80: case 87: return 163 * 1024;
+    case 90: case 100: case 101: case 103: case 110: return 227 * 1024;
+    default: return 99 * 1024;
+  }
+}
+
+}  // namespace tcgemm
+
 #ifndef __CUDACC__
 #include "../emulator/launch.h"
 #else

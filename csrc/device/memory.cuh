@@ -6,6 +6,7 @@
 //   Reg<T,N>        accumulators and register caches: index with compile-time constants only
 //   load_or, store_if     a guarded element: the guard is an argument, so that every lane reaches the access
 //   load_vec, store_vec   V at once (16 bytes for Vec8<half>); i must be a multiple of V's length
+//   store_vec_if          the same with a guard
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -25,6 +26,15 @@ struct alignas(sizeof(T) * N) Vec {
 
 template <class T>
 constexpr int kVecLength = 16 / sizeof(T);  // elements in a 16-byte access
+
+// x, in a way that compilers cannot know before the loop that counts `turns` (which is never negative): so what follows
+// from x is computed after the loop and not kept in registers, or spilled, all through it.
+__host__ __device__ inline int after(int turns, int x) {
+#ifdef __CUDA_ARCH__
+  asm volatile("" : "+r"(turns));
+#endif
+  return x | turns >> 31;
+}
 
 __host__ __device__ constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
@@ -102,6 +112,11 @@ __device__ __forceinline__ void store_vec(SharedSpan<T> tile, int i, const Vec<T
 template <class T, int N>
 __device__ __forceinline__ void store_vec(Global<T> c, int64_t i, const Vec<T, N>& x) {
   *reinterpret_cast<Vec<T, N>*>(c.data + i) = x;
+}
+
+template <class T, int N>
+__device__ __forceinline__ void store_vec_if(Global<T> c, int64_t i, bool in, const Vec<T, N>& x) {
+  if (in) store_vec(c, i, x);
 }
 
 // The N elements from i on of which the first `valid` lie inside the matrix; the others are zero.

@@ -49,7 +49,7 @@ void multiply(const Call& call, const torch::stable::Tensor& out, bool batch_inv
   DeviceInfo info;
   check_cuda(device_info(device, &info), call, "asking the GPU for its properties");
   p.batch_invariant = batch_invariant;
-  const Choice choice = choose(p, info, call.algo);
+  const Choice choice = choose_to_launch(p, info, call.algo);
   if (choice.kernel == nullptr) fail(name_of_call(call) + choice.reason);
 
   std::optional<torch::stable::Tensor> workspace;

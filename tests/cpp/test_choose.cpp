@@ -2,6 +2,7 @@
 #include <string>
 
 #include "check.h"
+#include "cost_model.h"
 #include "gemm.h"
 
 namespace {
@@ -77,6 +78,98 @@ void a_field_that_no_kernel_honours_is_refused() {
   CHECK(choose(p, kHopper, "wmma_staged").kernel == nullptr, "bias was ignored");
 }
 
+// On devices without wgmma, so that the pins hold whether or not that rung is built.
+void the_number_of_sms_decides_between_tiles() {
+  const auto pin = [](int sms, int64_t m, int64_t n, int64_t k, const char* algo) {
+    const std::string got = chosen(packed(DType::kFloat16, m, n, k), {80, 80, sms});
+    CHECK(got == algo, "%lldx%lldx%lld on %d SMs: %s, not %s", static_cast<long long>(m), static_cast<long long>(n),
+          static_cast<long long>(k), sms, got.c_str(), algo);
+  };
+  for (const int sms : {132, 114, 60}) {
+    pin(sms, 4096, 4096, 4096, "mma_sync_64x64");
+    pin(sms, 8192, 8192, 8192, "mma_sync_64x64");
+    pin(sms, 512, 512, 4096, "mma_sync_small");  // 8 large tiles would leave most SMs idle
+    pin(sms, 16, 256, 7168, "mma_sync_small");
+    pin(sms, 1024, 1024, 1024, "mma_sync_small");
+  }
+  pin(132, 2048, 2048, 2048, "mma_sync_64x64");  // 128 tiles: one round
+  pin(114, 2048, 2048, 2048, "mma_sync_small");  // two, of which the second is all but empty
+  pin(60, 2048, 2048, 2048, "mma_sync_64x64");   // three, well filled
+}
+
+void wgmma_comes_first_where_it_is() {
+  if (find_kernel("wgmma") == nullptr) return;
+  for (const int sms : {132, 114, 60}) {
+    for (const int64_t size : {1024, 2048, 3072, 4096, 8192}) {
+      const std::string got = chosen(packed(DType::kBFloat16, size, size, size), {90, 90, sms});
+      CHECK(got == "wgmma", "%lld^3 on %d SMs: %s", static_cast<long long>(size), sms, got.c_str());
+    }
+    GemmProblem odd = packed(DType::kFloat16, 4096, 4096, 4096);
+    odd.a.row_stride = 4097;
+    CHECK(chosen(odd, {90, 90, sms}) == "mma_sync", "%s", chosen(odd, {90, 90, sms}).c_str());
+  }
+}
+
+void operands_that_are_not_aligned_take_another_path() {
+  for (const DeviceInfo& device : {kAmpere, kHopper}) {
+    GemmProblem p = packed(DType::kFloat16, 4096, 4096, 4096);
+    p.a.row_stride = 4097;
+    CHECK(chosen(p, device) == "mma_sync", "%s", chosen(p, device).c_str());
+  }
+}
+
+// A row's bits must not change with m, its place or its alignment: all the forms that are left add up alike.
+void batch_invariance_keeps_to_forms_of_one_order() {
+  for (const DeviceInfo& device : {kTuring, kAmpere, kHopper, kTuringCodeOnHopper}) {
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+      const bool tensor_cores = device.code_arch >= (dtype == DType::kBFloat16 ? 80 : 75);
+      for (int64_t m = 1; m <= 16384; m *= 2) {
+        for (const int pad : {0, 1}) {
+          GemmProblem p = packed(dtype, m, 4096, 4096);
+          p.a.row_stride += pad;
+          p.batch_invariant = true;
+          const std::string got = chosen(p, device);
+          CHECK(tensor_cores ? got.rfind("mma_sync", 0) == 0 : got == "simt_regtile_vec4", "m = %lld on %d: %s",
+                static_cast<long long>(m), device.capability, got.c_str());
+        }
+      }
+    }
+  }
+}
+
+void more_sms_or_less_work_never_cost_more() {
+  for (const Candidate& form : kCandidates) {
+    for (const int64_t size : {64, 611, 4096}) {
+      const GemmProblem p = packed(DType::kFloat16, size, size, size);
+      CHECK(clocks(form, p, 132) <= clocks(form, p, 60), "%s at %lld", form.algo, static_cast<long long>(size));
+      CHECK(clocks(form, packed(DType::kFloat16, size, size, size / 2), 132) < clocks(form, p, 132), "%s", form.algo);
+      GemmProblem odd_c = p;
+      odd_c.c.data = reinterpret_cast<void*>(260);
+      CHECK(clocks(form, odd_c, 132) >= clocks(form, p, 132), "%s: a slower store path cost less", form.algo);
+    }
+  }
+}
+
+void an_exception_holds_in_its_range_alone() {
+  const Exception table[] = {{90, Path::kBy16Bytes, {1, 64}, {128, 128}, {0, 9999}, "wmma_staged", "40 us against 50"}};
+  const auto found = [&](int64_t m, int64_t n, int capability) {
+    return exception_for(packed(DType::kFloat16, m, n, 64), capability, table) != nullptr;
+  };
+  CHECK(found(1, 128, 90) && found(64, 128, 90), "its ends are part of a range");
+  CHECK(!found(65, 128, 90) && !found(64, 136, 90) && !found(64, 128, 80), "it reached further than it should");
+  GemmProblem odd = packed(DType::kFloat16, 64, 128, 64);
+  odd.a.row_stride = 65;
+  CHECK(exception_for(odd, 90, table) == nullptr, "measured by 16 bytes, used by element");
+}
+
+void the_reason_in_full_names_what_was_weighed() {
+  const Choice choice = choose(packed(DType::kFloat16, 4096, 4096, 4096), kAmpere, nullptr, Reasons::kInFull);
+  for (const char* part : {"108 SMs", "mma_sync_64x64 256x128: ", "wmma_pipelined 128x128: "}) {
+    CHECK(has(choice.reason, part), "no '%s' in: %s", part, choice.reason.c_str());
+  }
+  CHECK(choice.kernel == choose(packed(DType::kFloat16, 4096, 4096, 4096), kAmpere).kernel, "telling changed it");
+}
+
 void the_same_question_has_the_same_answer() {
   const GemmProblem p = packed(DType::kFloat16, 1000, 999, 998);
   CHECK(choose(p, kHopper).kernel == choose(p, kHopper).kernel, "choose depends on more than its arguments");
@@ -112,6 +205,13 @@ int main() {
   turing_code_has_no_bf16_tensor_cores();
   float32_stays_off_the_tensor_cores();
   a_field_that_no_kernel_honours_is_refused();
+  the_number_of_sms_decides_between_tiles();
+  wgmma_comes_first_where_it_is();
+  operands_that_are_not_aligned_take_another_path();
+  batch_invariance_keeps_to_forms_of_one_order();
+  more_sms_or_less_work_never_cost_more();
+  an_exception_holds_in_its_range_alone();
+  the_reason_in_full_names_what_was_weighed();
   the_same_question_has_the_same_answer();
   every_row_states_its_reads_and_tile();
   reads_of_the_staged_tile_at_4096();
