@@ -107,7 +107,9 @@ class Buffer:
             changed = bits != _bits(self.snapshot)
         else:
             outside = torch.ones_like(self.storage, dtype=torch.bool)
-            outside.as_strided(self.matrix.shape, self.matrix.stride(), self.start).fill_(False)
+            strides = self.matrix.stride()
+            shape = [1 if stride == 0 else size for size, stride in zip(self.matrix.shape, strides)]
+            outside.as_strided(shape, strides, self.start).fill_(False)
             changed = (bits != _CANARY_BITS[self.storage.element_size()]) & outside
         count = int(changed.sum())
         if count == 0:
@@ -163,9 +165,7 @@ def guarded(
 ) -> Buffer:
     """A matrix of any non-negative strides, `offset` elements behind a 256-byte aligned address, between guards."""
     size = dtype.itemsize
-    extent = (
-        0 if 0 in shape else 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
-    )
+    extent = 0 if 0 in shape else 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
     guard, slack = GUARD_BYTES // size, ALIGNMENT // size
     storage = torch.empty(slack + guard + offset + extent + guard, dtype=dtype, device=device)
     _bits(storage).fill_(_CANARY_BITS[size])
