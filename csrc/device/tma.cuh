@@ -26,6 +26,28 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, in
       : "memory");
 }
 
+// The way back: shared memory to the box at (inner, outer), clipped at the matrix's edges. Ordinary stores to shared
+// memory must be fenced by their threads before one thread, behind a barrier, asks for the copy.
+__device__ __forceinline__ void fence_shared_for_tma() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
+__device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t from, int inner, int outer) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(&map), "r"(from),
+               "r"(inner), "r"(outer)
+               : "memory");
+}
+__device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;\n" ::: "memory"); }
+// Until the copies that this thread asked for have read shared memory.
+__device__ __forceinline__ void tma_store_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
+}
+
+template <class V>
+__device__ __forceinline__ void store_shared_16(uint32_t to, const V& x) {
+  static_assert(sizeof(V) == 16);
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(x.v[0]), "f"(x.v[1]), "f"(x.v[2]),
+               "f"(x.v[3])
+               : "memory");
+}
+
 // A matrix as TMA sees it: `outer` lines of `inner` elements, `stride` elements apart.
 struct TmaView {
   const void* data = nullptr;
@@ -94,20 +116,23 @@ inline decltype(&cuTensorMapEncodeTiled) tma_encoder() {
   return encoder;
 }
 
-// Encodes a map of boxes of `lines` lines x 64 elements, with 128-byte swizzle. A cudaError_t.
+// Encodes a map of 2-D boxes, `lines` lines of 128 bytes, with 128-byte swizzle. A cudaError_t.
 // No L2 promotion: asking for 256 bytes costs nothing on aligned operands but breaks the coalescing of requests
 // from several SMs when lines are not a multiple of 128 bytes apart.
 inline int tma_encode(CUtensorMap* map, const TmaView& view, DType dtype, int lines) {
   const auto encode = tma_encoder();
   if (encode == nullptr) return cudaErrorNotSupported;
+  constexpr CUtensorMapDataType kTypes[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
+                                            CU_TENSOR_MAP_DATA_TYPE_FLOAT32};
+  const int64_t bytes = element_size(dtype);
   const cuuint64_t extents[2] = {static_cast<cuuint64_t>(view.inner), static_cast<cuuint64_t>(view.outer)};
-  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(view.stride * 2)};
-  const cuuint32_t box[2] = {64, static_cast<cuuint32_t>(lines)};
+  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(view.stride * bytes)};
+  const cuuint32_t box[2] = {static_cast<cuuint32_t>(128 / bytes), static_cast<cuuint32_t>(lines)};
   const cuuint32_t steps[2] = {1, 1};
-  const CUresult result = encode(
-      map, dtype == DType::kFloat16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
-      const_cast<void*>(view.data), extents, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-      CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(map, kTypes[static_cast<int>(dtype)], 2, const_cast<void*>(view.data), extents, strides, box, steps,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 

@@ -15,145 +15,17 @@
 // Storing a tile takes as long as the SM's store path makes it (32 bytes a clock): cooperative forms show it,
 // ping-pong hides it behind the other warpgroup's main loop. kernels/wgmma_forms.h has the forms and their choice.
 #include "../device/launch.cuh"
-#include "../device/mbarrier.cuh"
-#include "../device/tma.cuh"
-#include "../device/wgmma.cuh"
-#include "../device/wgmma_store.cuh"
 #include "wgmma_forms.h"
+#include "wgmma_pipeline.cuh"
 
 namespace tcgemm {
 namespace {
 
-constexpr int BK = 64;  // halves: one swizzled line
-constexpr int kGroupThreads = 128, kConsumers = 2, kThreads = (1 + kConsumers) * kGroupThreads;
-constexpr int kBlockOf64Bytes = TileWalk<Lines::kAlongK>::kPer64MnBytes;
 constexpr int kOrderBarrier = 1;  // and 2; barrier 0 is __syncthreads
-constexpr int kSharedBytesPerBlock = 232448;
-
-// A form, and where its ring lies in shared memory: the stages of A, those of B, the full barriers, the empty ones.
-template <int FORM>
-struct Ring {
-  static constexpr WgmmaForm kForm = kWgmmaForms[FORM];
-  static constexpr int BM = kForm.bm, BN = kForm.bn, kStages = kForm.stages;
-  static constexpr bool kPingPong = kForm.ping_pong;
-  static constexpr int kRows = kForm.rows_per_group(), kBlocksM = kRows / kWgmmaM;  // of a warpgroup
-  static constexpr int kABytes = BM * BK * 2, kBBytes = BN * BK * 2;
-  static constexpr int kSharedBytes = kStages * (kABytes + kBBytes + 2 * 8);
-  static_assert(kRows % kWgmmaM == 0 && BN % 64 == 0, "an operand along m or n comes in blocks of 64");
-  static_assert(kSharedBytes <= kSharedBytesPerBlock, "the ring must fit");
-  static_assert(kGroupThreads * (kForm.producer_registers + kConsumers * kForm.consumer_registers) <= 65536);
-
-  uint32_t base;
-  __device__ __forceinline__ uint32_t a(int stage) const { return base + stage * kABytes; }
-  __device__ __forceinline__ uint32_t b(int stage) const { return base + kStages * kABytes + stage * kBBytes; }
-  __device__ __forceinline__ Mbarrier full(int stage) const {
-    return {base + kStages * (kABytes + kBBytes) + 8 * stage};
-  }
-  __device__ __forceinline__ Mbarrier empty(int stage) const { return full(kStages + stage); }
-};
-
-// What blocks need to know of the plan.
-struct Tiling {
-  int tiles_m, tiles_n, group;
-  int k_blocks, chains, k_blocks_per_chain;
-};
-
-// A piece of work: a tile and a range of k-blocks. Without k-blocks there is nothing to do, but it counts as a turn.
-struct Unit {
-  int row0, col0, k_block0, k_blocks;
-  bool first;  // of its tile: later ones add to C
-};
-
-// The units of this block, in the order in which the producer loads them. In ping-pong form they alternate between the
-// consumers, and all the chains of a tile fall to one of them: each element of C is added up by one thread.
-template <class R>
-struct Schedule {
-  Tiling tiling;
-  int tiles;  // of this block
-
-  __device__ __forceinline__ explicit Schedule(const Tiling& t) : tiling(t) {
-    const int blocks = gridDim.x, block = blockIdx.x;
-    tiles = (t.tiles_m * t.tiles_n - block + blocks - 1) / blocks;
-  }
-  __device__ __forceinline__ int units() const {
-    return (R::kPingPong ? (tiles + 1) / 2 * 2 : tiles) * tiling.chains;
-  }
-  __device__ __forceinline__ Unit unit(int u) const {
-    constexpr int kTurns = R::kPingPong ? kConsumers : 1;
-    const int round = u / (kTurns * tiling.chains), turn = u - round * kTurns * tiling.chains;
-    const int index = round * kTurns + turn % kTurns, chain = turn / kTurns;
-    const int tile = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
-    const int per_group = tiling.group * tiling.tiles_n;
-    const int group = tile / per_group, in_group = tile - group * per_group;
-    const int rows = min(tiling.group, tiling.tiles_m - group * tiling.group);
-    const int k_block0 = chain * tiling.k_blocks_per_chain;
-    return {.row0 = (group * tiling.group + in_group % rows) * R::BM,
-            .col0 = in_group / rows * R::BN,
-            .k_block0 = k_block0,
-            .k_blocks = index < tiles ? min(tiling.k_blocks_per_chain, tiling.k_blocks - k_block0) : 0,
-            .first = chain == 0};
-  }
-};
-
-// EXTENT rows of A, or columns of B, x 64 k.
-template <Lines LINES, int EXTENT>
-__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full) {
-  if constexpr (LINES == Lines::kAlongK) {
-    tma_load(to, map, k0, mn0, full);
-  } else {
-#pragma unroll
-    for (int i = 0; i < EXTENT / 64; ++i) tma_load(to + i * kBlockOf64Bytes, map, mn0 + 64 * i, k0, full);
-  }
-}
-
-template <Lines A, Lines B, class R>
-__device__ __forceinline__ void produce(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
-                                        const CUtensorMap& map_b) {
-  RingCursor<R::kStages> at;
-  const int units = schedule.units();
-  for (int u = 0; u < units; ++u) {
-    const Unit unit = schedule.unit(u);
-    for (int kb = 0; kb < unit.k_blocks; ++kb) {
-      ring.empty(at.slot).wait(at.parity ^ 1);
-      const Mbarrier full = ring.full(at.slot);
-      full.arrive_expect_bytes(R::kABytes + R::kBBytes);
-      const int k0 = (unit.k_block0 + kb) * BK;
-      load_tile<A, R::BM>(ring.a(at.slot), map_a, unit.row0, k0, full);
-      load_tile<B, R::BN>(ring.b(at.slot), map_b, unit.col0, k0, full);
-      at.advance();
-    }
-  }
-}
-
-// acc = this warpgroup's rows x BN columns over the k-blocks of a unit; the last ones may still be under way. A stage
-// is given back when the next one has been issued: one group of wgmma is always pending.
-template <class T, Lines A, Lines B, class R>
-__device__ __forceinline__ void multiply_unit(float (&acc)[R::kBlocksM][R::BN / 2], const R& ring,
-                                              RingCursor<R::kStages>& at, int k_blocks, int row_in_tile) {
-  const uint32_t offset_a = row_in_tile / kWgmmaM * kBlockOf64Bytes;
-  int previous = 0;
-  for (int kb = 0; kb < k_blocks; ++kb) {
-    ring.full(at.slot).wait(at.parity);
-    wgmma_fence();
-    const uint64_t a = wgmma_descriptor(ring.a(at.slot) + offset_a), b = wgmma_descriptor(ring.b(at.slot));
-#pragma unroll
-    for (int k16 = 0; k16 < BK / kWgmmaK; ++k16) {
-#pragma unroll
-      for (int i = 0; i < R::kBlocksM; ++i) {
-        Wgmma<T, R::BN, A, B>::run(acc[i], a + (i * kBlockOf64Bytes + k16 * TileWalk<A>::kPer16KBytes) / 16,
-                                   b + k16 * TileWalk<B>::kPer16KBytes / 16, k16 == 0 ? kb : 1);
-      }
-    }
-    wgmma_commit();
-    wgmma_wait<1>();
-    if (kb > 0 && threadIdx.x % 32 == 0) ring.empty(previous).arrive();
-    previous = at.slot;
-    at.advance();
-  }
-}
 
 template <class T, Lines A, Lines B, class R>
-__device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c, int consumer) {
+__device__ __forceinline__ void consume(const R& ring, const RingSchedule<R>& schedule, const WgmmaResult& c,
+                                        int consumer) {
   const int row_in_tile = R::kPingPong ? 0 : consumer * R::kRows;
   const int warp_row = row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
   const int units = schedule.units();
@@ -167,24 +39,51 @@ __device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedu
     }
     float acc[R::kBlocksM][R::BN / 2];
     if (R::kPingPong) named_barrier_sync(kOrderBarrier + consumer, 2 * kGroupThreads);
-    multiply_unit<T, A, B>(acc, ring, at, unit.k_blocks, row_in_tile);
+    multiply_unit<0, T, A, B>(acc, ring, at, unit.k_blocks, row_in_tile, [](int) {});
     // Behind the last unit nobody waits for a turn.
     if (R::kPingPong && u + 1 < units) named_barrier_arrive(kOrderBarrier + 1 - consumer, 2 * kGroupThreads);
-    wgmma_wait<0>();
-    wgmma_landed(acc);
-    if (unit.k_blocks == 0) continue;
-    if (threadIdx.x % 32 == 0) ring.empty(at.slot == 0 ? R::kStages - 1 : at.slot - 1).arrive();
+    finish_unit(acc, ring, at, unit.k_blocks);
+    if (R::kPingPong && unit.k_blocks == 0) continue;  // an odd last tile leaves the other warpgroup an empty turn
 #pragma unroll
     for (int i = 0; i < R::kBlocksM; ++i) {
-      store_accumulators<R::BN>(c, acc[i], unit.row0 + warp_row + i * kWgmmaM, unit.col0, c.accumulate || !unit.first);
+      const int row0 = unit.row0 + warp_row + i * kWgmmaM;
+      if (c.accumulate || !unit.first) {
+        store_accumulators<true>(c, acc[i], row0, unit.col0);
+      } else {
+        store_accumulators<false>(c, acc[i], row0, unit.col0);
+      }
     }
   }
+}
+
+// The same with deferred stores. Each tile has at least kHeldFours k-blocks, and chains are not cut.
+template <class T, Lines A, Lines B, class R>
+__device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedule<R>& schedule, const WgmmaResult& c,
+                                                 const CUtensorMap& map_c, int consumer) {
+  constexpr int kHead = DeferredStore::kHeldFours;
+  const int row_in_tile = consumer * R::kRows, warp = threadIdx.x % kGroupThreads / 32;
+  const uint32_t shared = ring.c(consumer * 4 + warp);
+  const int units = schedule.units(), k_blocks = schedule.tiling.k_blocks;
+  RingCursor<R::kStages> at;
+  DeferredStore deferred;
+  float acc[1][R::BN / 2];
+  multiply_unit<0, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [](int) {});
+  finish_unit(acc, ring, at, k_blocks);
+  for (int u = 0;;) {
+    const Unit unit = schedule.unit(u);
+    deferred.take(c, map_c, shared, acc[0], unit.row0 + row_in_tile + warp * 16, unit.col0);
+    if (++u == units) break;
+    multiply_unit<kHead, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [&](int kb) { deferred.store(c, kb); });
+    finish_unit(acc, ring, at, k_blocks);  // no wgmma is under way where the loop turns: ptxas would serialise them all (C7518)
+  }
+#pragma unroll
+  for (int h = 0; h < kHead; ++h) deferred.store(c, h);
 }
 
 template <class T, Lines A, Lines B, int FORM>
 __global__ void __launch_bounds__(kThreads, 1)
     wgmma_kernel(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                 const WgmmaResult c, const Tiling tiling) {
+                 const __grid_constant__ CUtensorMap map_c, const WgmmaResult c, const Tiling tiling) {
   using R = Ring<FORM>;
   const SharedSpan<unsigned char> shared = dynamic_shared<unsigned char>(0, R::kSharedBytes);
   const R ring = {static_cast<uint32_t>(__cvta_generic_to_shared(shared.data))};
@@ -199,15 +98,21 @@ __global__ void __launch_bounds__(kThreads, 1)
     tma_prefetch_map(map_b);
   }
   __syncthreads();
-  const Schedule<R> schedule(tiling);
+  const RingSchedule<R> schedule(tiling);
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
     if (threadIdx.x == 0) produce<A, B>(ring, schedule, map_a, map_b);
   } else {
     claim_registers<R::kForm.consumer_registers>();
-    consume<T, A, B>(ring, schedule, c, warpgroup - 1);
+    if constexpr (R::kDeferred) {
+      consume_deferred<T, A, B>(ring, schedule, c, map_c, warpgroup - 1);
+    } else {
+      consume<T, A, B>(ring, schedule, c, warpgroup - 1);
+    }
   }
+  // Here, for all threads: in the consumers' branch it costs them registers.
+  if constexpr (R::kDeferred) tma_store_wait_read();
 }
 
 // C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are contiguous.
@@ -227,12 +132,15 @@ template <class T, Lines A, Lines B, int FORM>
 int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& plan, const TmaView& a,
                 const TmaView& b) {
   using R = Ring<FORM>;
-  CUtensorMap map_a = {}, map_b = {};
+  CUtensorMap map_a = {}, map_b = {}, map_c = {};
   if (p.stream.footprint == nullptr) {
     const int error_a = tma_encode(&map_a, a, p.dtype, A == Lines::kAlongK ? R::BM : BK);
     if (error_a != cudaSuccess) return error_a;
     const int error_b = tma_encode(&map_b, b, p.dtype, B == Lines::kAlongK ? R::BN : BK);
     if (error_b != cudaSuccess) return error_b;
+    const TmaView c = {p.c.data, p.n, p.m, p.m == 1 ? (p.n + 3) / 4 * 4 : p.c.row_stride};
+    const int error_c = R::kDeferred ? tma_encode(&map_c, c, DType::kFloat32, 16) : cudaSuccess;
+    if (error_c != cudaSuccess) return error_c;
   }
   const int64_t k_blocks = ceil_div(p.k, BK);
   const Tiling tiling = {static_cast<int>(plan.tiles_m), static_cast<int>(plan.tiles_n), plan.group,
@@ -242,7 +150,7 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
                 {.blocks = std::min<int64_t>(device.sm_count, plan.tiles_m * plan.tiles_n),
                  .threads = kThreads,
                  .shared_bytes = R::kSharedBytes},
-                p.stream, map_a, map_b, wgmma_result(p), tiling);
+                p.stream, map_a, map_b, map_c, wgmma_result(p), tiling);
 }
 
 template <class T, Lines A, Lines B, int FORM = 0>
@@ -251,6 +159,12 @@ int launch_row(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& 
   if (plan.form == FORM) return launch_form<T, A, B, FORM>(p, device, plan, a, b);
   if constexpr (FORM + 1 < kWgmmaFormCount) return launch_row<T, A, B, FORM + 1>(p, device, plan, a, b);
   return cudaErrorInvalidValue;
+}
+
+// Whether the stores of this problem's C may wait: the copy engine takes part in them, and nothing is added.
+bool may_defer(const GemmProblem& p) {
+  return wgmma_result(p).by_16_bytes && !p.accumulate && (p.m == 1 || p.c.row_stride >= p.n) &&
+         p.c.row_stride * 4 < kTmaStrideEnd;
 }
 
 std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
@@ -266,9 +180,9 @@ std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
   return "";
 }
 
-int launch_wgmma(const GemmProblem& p, const DeviceInfo& device) {
-  const GemmProblem q = with_row_major_result(p);
-  return launch_wgmma_plan(q, device, wgmma_plan(q.m, q.n, q.k, device.sm_count));
+int launch_wgmma(const GemmProblem& problem, const DeviceInfo& device) {
+  const GemmProblem p = with_row_major_result(problem);
+  return launch_wgmma_plan(p, device, wgmma_plan(p.m, p.n, p.k, device.sm_count, may_defer(p)));
 }
 
 // Copies that the producer asks for, for one tile: a box is at most 64 x 256.
@@ -285,6 +199,8 @@ int launch_wgmma_plan(const GemmProblem& problem, const DeviceInfo& device, cons
   const GemmProblem p = with_row_major_result(problem);
   const TmaView a = tma_view(p.a, p.m, p.k, "a"), b = tma_view(p.b, p.k, p.n, "b");
   if (!a.refusal.empty() || !b.refusal.empty()) return cudaErrorInvalidValue;
+  const bool waits = kWgmmaForms[plan.form].deferred;
+  if (waits && (!may_defer(p) || plan.chains > 1 || p.k < kMinDeferredK)) return cudaErrorInvalidValue;
   const auto for_layout = [&]<class T>() {
     if (a.along_cols) {
       return b.along_cols ? launch_row<T, Lines::kAlongK, Lines::kAlongMn>(p, device, plan, a, b)

@@ -16,16 +16,22 @@ struct WgmmaForm {
                    // false (cooperative): each has half the rows of one tile
   int stages;      // k-blocks of 64 in shared memory
   int producer_registers, consumer_registers;  // 128 x (producer + 2 x consumer) <= 65536, multiples of 8
+  bool deferred;  // the store of a tile waits in registers for the next tile's main loop (wgmma_store.cuh)
 
   constexpr int rows_per_group() const { return ping_pong ? bm : bm / 2; }
   constexpr int stage_bytes() const { return (bm + bn) * 64 * 2; }
 };
 
 inline constexpr WgmmaForm kWgmmaForms[] = {
-    // name         bm   bn  ping-pong stages regs
-    {"coop_128x256", 128, 256, false, 4, 24, 240},
-    {"ping_128x192", 128, 192, true, 5, 24, 240},
-    {"ping_128x128", 128, 128, true, 6, 40, 232},
+    // name         bm   bn  ping-pong stages regs  deferred
+    {"coop_128x256", 128, 256, false, 4, 24, 240, false},
+    {"defer_128x256", 128, 256, false, 4, 24, 240, true},
+    {"ping_128x192", 128, 192, true, 5, 24, 240, false},
+    {"ping_128x128", 128, 128, true, 6, 40, 232, false},
+    {"coop_256x128", 256, 128, false, 4, 24, 240, false},
+    {"coop_128x192", 128, 192, false, 5, 40, 232, false},
+    {"coop_128x128", 128, 128, false, 6, 40, 232, false},
+    {"coop_128x64", 128, 64, false, 8, 40, 232, false},
 };
 inline constexpr int kWgmmaFormCount = sizeof(kWgmmaForms) / sizeof(kWgmmaForms[0]);
 
@@ -44,16 +50,20 @@ struct WgmmaPlan {
   int64_t chains = 1;  // pieces of k
 };
 
+// Deferred stores go out behind the first 20 k-blocks of the next tile.
+inline constexpr int64_t kMinDeferredK = 20 * 64;
+
 // The model: each SM does ceil(tiles / SMs) tiles of k_blocks x bm x bn x 64 multiply-adds at 2048 a clock, and
-// stores C at 32 bytes a clock: behind every tile, or behind the last one only when the other warpgroup
-// multiplies meanwhile.
+// stores C at 32 bytes a clock. A store shows behind every tile; an eighth of it where it is deferred; behind the last
+// tile only where the other warpgroup multiplies meanwhile.
 constexpr double wgmma_cycles(const WgmmaForm& form, int64_t m, int64_t n, int64_t k, int sm_count) {
   const int64_t tiles = (m + form.bm - 1) / form.bm * ((n + form.bn - 1) / form.bn);
   const double rounds = static_cast<double>((tiles + sm_count - 1) / sm_count);
   const double k_blocks = static_cast<double>((k + 63) / 64);
   const double multiply = k_blocks * form.bm * form.bn / 32.0;
   const double store = form.bm * form.bn * 4 / 32.0 * static_cast<double>(wgmma_chains(k));
-  return rounds * multiply + (form.ping_pong ? store : rounds * store);
+  const double hidden = form.ping_pong ? rounds - 1 : form.deferred ? (rounds - 1) * 7 / 8 : 0;
+  return rounds * multiply + (rounds - hidden) * store;
 }
 
 // The height of a group whose wave (`group` rows of tiles, sm_count / group columns) reads the fewest bytes.
@@ -81,10 +91,15 @@ constexpr WgmmaPlan wgmma_plan_form(int form, int64_t m, int64_t n, int64_t k, i
   return plan;
 }
 
-// The plan of the form with the fewest cycles.
-constexpr WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t k, int sm_count) {
+constexpr bool wgmma_form_fits(const WgmmaForm& form, int64_t k, bool may_defer) {
+  return !form.deferred || (may_defer && k >= kMinDeferredK && wgmma_chains(k) == 1);
+}
+
+// The plan of the form with the fewest cycles. may_defer: C is written by 16 bytes, and not added to.
+constexpr WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t k, int sm_count, bool may_defer) {
   int best = 0;
   for (int form = 1; form < kWgmmaFormCount; ++form) {
+    if (!wgmma_form_fits(kWgmmaForms[form], k, may_defer)) continue;
     if (wgmma_cycles(kWgmmaForms[form], m, n, k, sm_count) < wgmma_cycles(kWgmmaForms[best], m, n, k, sm_count)) {
       best = form;
     }
@@ -92,7 +107,7 @@ constexpr WgmmaPlan wgmma_plan(int64_t m, int64_t n, int64_t k, int sm_count) {
   return wgmma_plan_form(best, m, n, k, sm_count);
 }
 
-// Launches the kernel in a given form: the entry point of the form's tests and timings. A cudaError_t.
+// Launches the kernel in a given form, which must fit: for the tests and timings of a form. A cudaError_t.
 int launch_wgmma_plan(const GemmProblem& problem, const DeviceInfo& device, const WgmmaPlan& plan);
 
 }  // namespace tcgemm

@@ -1,0 +1,51 @@
+// What the blocks of a persistent kernel work on, and in which order: tiles of C, and ranges of k where chains are cut.
+#pragma once
+#include <cstdint>
+
+namespace tcgemm {
+
+struct Tiling {
+  int tiles_m, tiles_n;
+  int group;  // rows of tiles that are walked together, column by column
+  int k_blocks, chains, k_blocks_per_chain;
+};
+
+// A piece of work: a tile and a range of k-blocks. Without k-blocks there is nothing to do, but it counts as a turn.
+struct Unit {
+  int row0, col0, k_block0, k_blocks;
+  bool first;  // of its tile: later ones add to C
+};
+
+// The units of this block. With TURNS = 2 they alternate between two warpgroups, and all the chains of a tile fall to
+// one of them, so that each element of C is added up by one thread.
+template <int BM, int BN, int TURNS>
+struct Schedule {
+  Tiling tiling;
+  int tiles;  // of this block
+
+  __device__ __forceinline__ explicit Schedule(const Tiling& t) : tiling(t) {
+    const int blocks = gridDim.x, block = blockIdx.x;
+    tiles = (t.tiles_m * t.tiles_n - block + blocks - 1) / blocks;
+  }
+
+  __device__ __forceinline__ int units() const { return (tiles + TURNS - 1) / TURNS * TURNS * tiling.chains; }
+
+  __device__ __forceinline__ Unit unit(int u) const {
+    const int round = u / (TURNS * tiling.chains), turn = u - round * TURNS * tiling.chains;
+    const int index = round * TURNS + turn % TURNS, chain = turn / TURNS;
+    const int tile = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+    const int per_group = tiling.group * tiling.tiles_n;
+    const int group = tile / per_group, in_group = tile - group * per_group;
+    const int rows = min(tiling.group, tiling.tiles_m - group * tiling.group);
+    const int k_block0 = chain * tiling.k_blocks_per_chain;
+    Unit unit;
+    unit.row0 = (group * tiling.group + in_group % rows) * BM;
+    unit.col0 = in_group / rows * BN;
+    unit.k_block0 = k_block0;
+    unit.k_blocks = index < tiles ? min(tiling.k_blocks_per_chain, tiling.k_blocks - k_block0) : 0;
+    unit.first = chain == 0;
+    return unit;
+  }
+};
+
+}  // namespace tcgemm
