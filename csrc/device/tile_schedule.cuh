@@ -16,16 +16,23 @@ struct Unit {
   bool first;  // of its tile: later ones add to C
 };
 
-// The units of this block. With TURNS = 2 they alternate between two warpgroups, and all the chains of a tile fall to
+// Which of the grid's workers this block is. The two blocks of a cluster are one worker: they take a pair of tiles
+// that lie side by side, and (row, col) leads from the pair's corner to this block's tile.
+struct Worker {
+  int count, index;
+  int row = 0, col = 0;
+};
+
+// The units of a worker, in steps of BM x BN (a pair, in a cluster). With TURNS = 2 they alternate between two warpgroups, and all the chains of a tile fall to
 // one of them, so that each element of C is added up by one thread.
 template <int BM, int BN, int TURNS>
 struct Schedule {
   Tiling tiling;
-  int tiles;  // of this block
+  Worker worker;
+  int tiles;  // of this worker
 
-  __device__ __forceinline__ explicit Schedule(const Tiling& t) : tiling(t) {
-    const int blocks = gridDim.x, block = blockIdx.x;
-    tiles = (t.tiles_m * t.tiles_n - block + blocks - 1) / blocks;
+  __device__ __forceinline__ Schedule(const Tiling& t, const Worker& w) : tiling(t), worker(w) {
+    tiles = (t.tiles_m * t.tiles_n - w.index + w.count - 1) / w.count;
   }
 
   __device__ __forceinline__ int units() const { return (tiles + TURNS - 1) / TURNS * TURNS * tiling.chains; }
@@ -33,14 +40,14 @@ struct Schedule {
   __device__ __forceinline__ Unit unit(int u) const {
     const int round = u / (TURNS * tiling.chains), turn = u - round * TURNS * tiling.chains;
     const int index = round * TURNS + turn % TURNS, chain = turn / TURNS;
-    const int tile = index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+    const int tile = index * worker.count + worker.index;
     const int per_group = tiling.group * tiling.tiles_n;
     const int group = tile / per_group, in_group = tile - group * per_group;
     const int rows = min(tiling.group, tiling.tiles_m - group * tiling.group);
     const int k_block0 = chain * tiling.k_blocks_per_chain;
     Unit unit;
-    unit.row0 = (group * tiling.group + in_group % rows) * BM;
-    unit.col0 = in_group / rows * BN;
+    unit.row0 = (group * tiling.group + in_group % rows) * BM + worker.row;
+    unit.col0 = in_group / rows * BN + worker.col;
     unit.k_block0 = k_block0;
     unit.k_blocks = index < tiles ? min(tiling.k_blocks_per_chain, tiling.k_blocks - k_block0) : 0;
     unit.first = chain == 0;

@@ -26,6 +26,17 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, in
       : "memory");
 }
 
+// The same into every block of a cluster of two, in the same place, and reported to the same barrier of each.
+__device__ __forceinline__ void tma_load_to_both(uint32_t to, const CUtensorMap& map, int inner, int outer,
+                                                 Mbarrier full) {
+  constexpr uint16_t kBoth = 3;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(to),
+      "l"(&map), "r"(inner), "r"(outer), "r"(full.address), "h"(kBoth)
+      : "memory");
+}
+
 // The way back: shared memory to the box at (inner, outer), clipped at the matrix's edges. Ordinary stores to shared
 // memory must be fenced by their threads before one thread, behind a barrier, asks for the copy.
 __device__ __forceinline__ void fence_shared_for_tma() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
@@ -46,6 +57,17 @@ __device__ __forceinline__ void store_shared_16(uint32_t to, const V& x) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(x.v[0]), "f"(x.v[1]), "f"(x.v[2]),
                "f"(x.v[3])
                : "memory");
+}
+
+template <class V>
+__device__ __forceinline__ V load_shared_16(uint32_t from) {
+  static_assert(sizeof(V) == 16);
+  V x;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n"
+               : "=f"(x.v[0]), "=f"(x.v[1]), "=f"(x.v[2]), "=f"(x.v[3])
+               : "r"(from)
+               : "memory");
+  return x;
 }
 
 // A matrix as TMA sees it: `outer` lines of `inner` elements, `stride` elements apart.
@@ -117,9 +139,10 @@ inline decltype(&cuTensorMapEncodeTiled) tma_encoder() {
 }
 
 // Encodes a map of 2-D boxes, `lines` lines of 128 bytes, with 128-byte swizzle. A cudaError_t.
-// No L2 promotion: asking for 256 bytes costs nothing on aligned operands but breaks the coalescing of requests
-// from several SMs when lines are not a multiple of 128 bytes apart.
-inline int tma_encode(CUtensorMap* map, const TmaView& view, DType dtype, int lines) {
+// L2 is asked to fetch 256 bytes for the 128 of a line, because a box touches each line of the matrix in one place and
+// DRAM likes longer runs; but not where lines are no multiple of 128 bytes apart: there it breaks the coalescing of
+// requests from several SMs.
+inline int tma_encode(CUtensorMap* map, const TmaView& view, DType dtype, int lines, bool promote = true) {
   const auto encode = tma_encoder();
   if (encode == nullptr) return cudaErrorNotSupported;
   constexpr CUtensorMapDataType kTypes[] = {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
@@ -128,10 +151,13 @@ inline int tma_encode(CUtensorMap* map, const TmaView& view, DType dtype, int li
   const cuuint64_t extents[2] = {static_cast<cuuint64_t>(view.inner), static_cast<cuuint64_t>(view.outer)};
   const cuuint64_t strides[1] = {static_cast<cuuint64_t>(view.stride * bytes)};
   const cuuint32_t box[2] = {static_cast<cuuint32_t>(128 / bytes), static_cast<cuuint32_t>(lines)};
+  const bool whole = view.stride * bytes % 128 == 0 && reinterpret_cast<uintptr_t>(view.data) % 128 == 0;
+  const CUtensorMapL2promotion promotion =
+      promote && whole ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_NONE;
   const cuuint32_t steps[2] = {1, 1};
   const CUresult result =
       encode(map, kTypes[static_cast<int>(dtype)], 2, const_cast<void*>(view.data), extents, strides, box, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion,
              CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }

@@ -81,6 +81,7 @@ struct Wgmma;
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define TCGEMM_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
   "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TCGEMM_NAMES64_71 "%64, %65, %66, %67, %68, %69, %70, %71"
 #define TCGEMM_NAMES64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
   "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define TCGEMM_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, " \
@@ -108,6 +109,8 @@ struct Wgmma;
 TCGEMM_WGMMA(64, TCGEMM_NAMES0, "%32", "%33", "%34", "%35", "%36", TCGEMM_ACC32(0));
 TCGEMM_WGMMA(128, TCGEMM_NAMES0 ", " TCGEMM_NAMES32, "%64", "%65", "%66", "%67", "%68",
              TCGEMM_ACC32(0), TCGEMM_ACC32(32));
+TCGEMM_WGMMA(144, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64_71, "%72", "%73", "%74", "%75", "%76",
+             TCGEMM_ACC32(0), TCGEMM_ACC32(32), TCGEMM_ACC8(64));
 TCGEMM_WGMMA(192, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64, "%96", "%97", "%98", "%99", "%100",
              TCGEMM_ACC32(0), TCGEMM_ACC32(32), TCGEMM_ACC32(64));
 TCGEMM_WGMMA(256, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64 ", " TCGEMM_NAMES96, "%128", "%129", "%130",
@@ -118,6 +121,7 @@ TCGEMM_WGMMA(256, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64 ", " TCG
 #undef TCGEMM_ACC32
 #undef TCGEMM_NAMES0
 #undef TCGEMM_NAMES32
+#undef TCGEMM_NAMES64_71
 #undef TCGEMM_NAMES64
 #undef TCGEMM_NAMES96
 // clang-format on

@@ -15,8 +15,8 @@
 // Storing a tile takes as long as the SM's store path makes it (32 bytes a clock): cooperative forms show it,
 // ping-pong hides it behind the other warpgroup's main loop. kernels/wgmma_forms.h has the forms and their choice.
 #include "../device/launch.cuh"
-#include "wgmma_forms.h"
-#include "wgmma_pipeline.cuh"
+#include "../device/wgmma_forms.h"
+#include "../device/wgmma_pipeline.cuh"
 
 namespace tcgemm {
 namespace {
@@ -91,14 +91,20 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
     for (int stage = 0; stage < R::kStages; ++stage) {
       ring.full(stage).init(1);
-      ring.empty(stage).init(4 * (R::kPingPong ? 1 : kConsumers));
+      ring.empty(stage).init(4 * (R::kPingPong ? 1 : kConsumers) * R::kCluster);
     }
     fence_mbarrier_init();
     tma_prefetch_map(map_a);
     tma_prefetch_map(map_b);
+    if constexpr (R::kDeferred) tma_prefetch_map(map_c);
   }
-  __syncthreads();
-  const RingSchedule<R> schedule(tiling);
+  if constexpr (R::kCluster == 1) {
+    __syncthreads();
+  } else {
+    cluster_sync();
+  }
+  wait_for_previous_kernel();
+  const RingSchedule<R> schedule(tiling, worker_of_block<R>());
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
@@ -113,6 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   // Here, for all threads: in the consumers' branch it costs them registers.
   if constexpr (R::kDeferred) tma_store_wait_read();
+  if constexpr (R::kCluster > 1) cluster_sync();  // the peer's last arrivals must find this block's barriers
 }
 
 // C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are contiguous.
@@ -134,9 +141,9 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   using R = Ring<FORM>;
   CUtensorMap map_a = {}, map_b = {}, map_c = {};
   if (p.stream.footprint == nullptr) {
-    const int error_a = tma_encode(&map_a, a, p.dtype, A == Lines::kAlongK ? R::BM : BK);
+    const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM, R::kShareA>::kLinesOfBox, plan.promote);
     if (error_a != cudaSuccess) return error_a;
-    const int error_b = tma_encode(&map_b, b, p.dtype, B == Lines::kAlongK ? R::BN : BK);
+    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN, R::kShareB>::kLinesOfBox, plan.promote);
     if (error_b != cudaSuccess) return error_b;
     const TmaView c = {p.c.data, p.n, p.m, p.m == 1 ? (p.n + 3) / 4 * 4 : p.c.row_stride};
     const int error_c = R::kDeferred ? tma_encode(&map_c, c, DType::kFloat32, 16) : cudaSuccess;
@@ -147,9 +154,11 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
                          static_cast<int>(k_blocks),     static_cast<int>(plan.chains),
                          static_cast<int>(ceil_div(k_blocks, plan.chains))};
   return launch(wgmma_kernel<T, A, B, FORM>,
-                {.blocks = std::min<int64_t>(device.sm_count, plan.tiles_m * plan.tiles_n),
+                {.blocks = std::min<int64_t>(device.sm_count / R::kCluster, plan.tiles_m * plan.tiles_n) * R::kCluster,
                  .threads = kThreads,
-                 .shared_bytes = R::kSharedBytes},
+                 .shared_bytes = R::kSharedBytes,
+                 .cluster = R::kCluster,
+                 .early = plan.early},
                 p.stream, map_a, map_b, map_c, wgmma_result(p), tiling);
 }
 

@@ -1,12 +1,12 @@
 // The moving parts of the wgmma kernel: the ring of k-blocks in shared memory, the producer that fills it and the
 // multiplication that empties it. wgmma.cu has the roles and the barriers.
 #pragma once
-#include "../device/mbarrier.cuh"
-#include "../device/tile_schedule.cuh"
-#include "../device/tma.cuh"
-#include "../device/wgmma.cuh"
-#include "../device/wgmma_store.cuh"
+#include "mbarrier.cuh"
+#include "tile_schedule.cuh"
+#include "tma.cuh"
+#include "wgmma.cuh"
 #include "wgmma_forms.h"
+#include "wgmma_store.cuh"
 
 namespace tcgemm {
 
@@ -21,12 +21,14 @@ template <int FORM>
 struct Ring {
   static constexpr WgmmaForm kForm = kWgmmaForms[FORM];
   static constexpr int BM = kForm.bm, BN = kForm.bn, kStages = kForm.stages;
+  static constexpr int kCluster = kForm.cluster();
+  static constexpr bool kShareA = kForm.share == Share::kA, kShareB = kForm.share == Share::kB;
   static constexpr bool kPingPong = kForm.ping_pong, kDeferred = kForm.deferred;
   static constexpr int kRows = kForm.rows_per_group(), kBlocksM = kRows / kWgmmaM;  // of a warpgroup
-  static constexpr int kABytes = BM * BK * 2, kBBytes = BN * BK * 2;
+  static constexpr int kABytes = BM * BK * 2, kBBytes = wgmma_blocks_of_64(BN) * kBlockOf64Bytes;
   static constexpr int kCBytes = kDeferred ? 4 * kConsumers * DeferredStore::kWarpBytes : 0;
   static constexpr int kSharedBytes = kStages * (kABytes + kBBytes + 2 * 8) + kCBytes;
-  static_assert(kRows % kWgmmaM == 0 && BN % 64 == 0, "an operand along m or n comes in blocks of 64");
+  static_assert(kRows % kWgmmaM == 0 && BN % 16 == 0, "half of a shared B is a whole number of swizzle atoms");
   static_assert(kSharedBytes <= kSharedBytesPerBlock, "the ring must fit");
   static_assert(kGroupThreads * (kForm.producer_registers + kConsumers * kForm.consumer_registers) <= 65536);
   static_assert(!kDeferred || (!kPingPong && kBlocksM == 1 && BN == 256), "deferred stores know this shape only");
@@ -41,25 +43,59 @@ struct Ring {
     return {base + kStages * (kABytes + kBBytes) + kCBytes + 8 * stage};
   }
   __device__ __forceinline__ Mbarrier empty(int stage) const { return full(kStages + stage); }
+
+  // By all lanes of each consuming warp: this warp has read the stage. Who filled it, both blocks of a cluster, may
+  // fill it again.
+  __device__ __forceinline__ void release(int stage) const {
+    const int lane = threadIdx.x % 32;
+    if constexpr (kCluster == 1) {
+      if (lane == 0) empty(stage).arrive();
+    } else {
+      if (lane < kCluster) empty(stage).arrive_at(lane);
+    }
+  }
 };
 
 template <class R>
-using RingSchedule = Schedule<R::BM, R::BN, R::kPingPong ? kConsumers : 1>;
+using RingSchedule = Schedule<R::kForm.pair_bm(), R::kForm.pair_bn(), R::kPingPong ? kConsumers : 1>;
 
-// EXTENT rows of A, or columns of B, x 64 k.
-template <Lines LINES, int EXTENT>
-__device__ __forceinline__ void load_tile(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full) {
-  if constexpr (LINES == Lines::kAlongK) {
-    tma_load(to, map, k0, mn0, full);
-  } else {
-#pragma unroll
-    for (int i = 0; i < EXTENT / 64; ++i) tma_load(to + i * kBlockOf64Bytes, map, mn0 + 64 * i, k0, full);
-  }
+template <class R>
+__device__ __forceinline__ Worker worker_of_block() {
+  const int rank = static_cast<int>(blockIdx.x) % R::kCluster;
+  return {static_cast<int>(gridDim.x) / R::kCluster, static_cast<int>(blockIdx.x) / R::kCluster,
+          R::kShareB ? rank * R::BM : 0, R::kShareA ? rank * R::BN : 0};
 }
+
+// EXTENT rows of A, or columns of B, x 64 k, and how they come: whole, or half by each block of a cluster to both.
+// Lines along k come in one box, the others in a box for each 64 of the extent.
+template <Lines LINES, int EXTENT, bool SHARED>
+struct Loads {
+  static constexpr bool kK = LINES == Lines::kAlongK;
+  static constexpr int kBoxes = kK ? 1 : wgmma_blocks_of_64(EXTENT);
+  static constexpr int kLinesOfBox = (kK ? EXTENT : BK) / (SHARED ? 2 : 1);
+  static constexpr int kBytes = (kK ? EXTENT : kBoxes * BK) * kSwizzleBytes;  // that arrive, halves from the peer too
+  static_assert(kLinesOfBox % 8 == 0, "a box is a whole number of swizzle atoms");
+
+  __device__ __forceinline__ static void load(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full) {
+    const int line0 = SHARED ? static_cast<int>(blockIdx.x) % 2 * kLinesOfBox : 0;
+#pragma unroll
+    for (int i = 0; i < kBoxes; ++i) {
+      const uint32_t box = to + i * kBlockOf64Bytes + line0 * kSwizzleBytes;
+      const int inner = kK ? k0 : mn0 + 64 * i, outer = (kK ? mn0 : k0) + line0;
+      if constexpr (SHARED) {
+        tma_load_to_both(box, map, inner, outer, full);
+      } else {
+        tma_load(box, map, inner, outer, full);
+      }
+    }
+  }
+};
 
 template <Lines A, Lines B, class R>
 __device__ __forceinline__ void produce(const R& ring, const RingSchedule<R>& schedule, const CUtensorMap& map_a,
                                         const CUtensorMap& map_b) {
+  using LoadsA = Loads<A, R::BM, R::kShareA>;
+  using LoadsB = Loads<B, R::BN, R::kShareB>;
   RingCursor<R::kStages> at;
   const int units = schedule.units();
   for (int u = 0; u < units; ++u) {
@@ -67,10 +103,11 @@ __device__ __forceinline__ void produce(const R& ring, const RingSchedule<R>& sc
     for (int kb = 0; kb < unit.k_blocks; ++kb) {
       ring.empty(at.slot).wait(at.parity ^ 1);
       const Mbarrier full = ring.full(at.slot);
-      full.arrive_expect_bytes(R::kABytes + R::kBBytes);
+      // The peer's half may land before the announcement: the phase cannot end before this arrival.
+      full.arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
       const int k0 = (unit.k_block0 + kb) * BK;
-      load_tile<A, R::BM>(ring.a(at.slot), map_a, unit.row0, k0, full);
-      load_tile<B, R::BN>(ring.b(at.slot), map_b, unit.col0, k0, full);
+      LoadsA::load(ring.a(at.slot), map_a, unit.row0, k0, full);
+      LoadsB::load(ring.b(at.slot), map_b, unit.col0, k0, full);
       at.advance();
     }
   }
@@ -101,7 +138,7 @@ __device__ __forceinline__ void multiply_unit(float (&acc)[R::kBlocksM][R::BN / 
   };
   const auto release_previous = [&](int kb) {
     wgmma_wait<1>();
-    if (kb > 0 && threadIdx.x % 32 == 0) ring.empty(previous).arrive();
+    if (kb > 0) ring.release(previous);
     previous = at.slot;
     at.advance();
   };
@@ -123,7 +160,7 @@ __device__ __forceinline__ void finish_unit(float (&acc)[R::kBlocksM][R::BN / 2]
                                             const RingCursor<R::kStages>& at, int k_blocks) {
   wgmma_wait<0>();
   wgmma_landed(acc);
-  if (k_blocks > 0 && threadIdx.x % 32 == 0) ring.empty(at.slot == 0 ? R::kStages - 1 : at.slot - 1).arrive();
+  if (k_blocks > 0) ring.release(at.slot == 0 ? R::kStages - 1 : at.slot - 1);
 }
 
 }  // namespace tcgemm

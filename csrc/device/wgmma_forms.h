@@ -8,6 +8,12 @@
 
 namespace tcgemm {
 
+// The operand that the two blocks of a cluster share: each asks for half of its tile, and TMA sends it to both. kB: the
+// pair lies along m, kA: along n.
+enum class Share { kNone, kA, kB };
+
+constexpr int wgmma_blocks_of_64(int extent) { return (extent + 63) / 64; }
+
 // A row of the table of forms. The kernel's template argument is the index of its row.
 struct WgmmaForm {
   const char* name;
@@ -16,31 +22,40 @@ struct WgmmaForm {
                    // false (cooperative): each has half the rows of one tile
   int stages;      // k-blocks of 64 in shared memory
   int producer_registers, consumer_registers;  // 128 x (producer + 2 x consumer) <= 65536, multiples of 8
+  Share share;
   bool deferred;  // the store of a tile waits in registers for the next tile's main loop (wgmma_store.cuh)
 
   constexpr int rows_per_group() const { return ping_pong ? bm : bm / 2; }
-  constexpr int stage_bytes() const { return (bm + bn) * 64 * 2; }
+  constexpr int cluster() const { return share == Share::kNone ? 1 : 2; }
+  constexpr int pair_bm() const { return share == Share::kB ? 2 * bm : bm; }
+  constexpr int pair_bn() const { return share == Share::kA ? 2 * bn : bn; }
 };
 
 inline constexpr WgmmaForm kWgmmaForms[] = {
-    // name         bm   bn  ping-pong stages regs  deferred
-    {"coop_128x256", 128, 256, false, 4, 24, 240, false},
-    {"defer_128x256", 128, 256, false, 4, 24, 240, true},
-    {"ping_128x192", 128, 192, true, 5, 24, 240, false},
-    {"ping_128x128", 128, 128, true, 6, 40, 232, false},
-    {"coop_256x128", 256, 128, false, 4, 24, 240, false},
-    {"coop_128x192", 128, 192, false, 5, 40, 232, false},
-    {"coop_128x128", 128, 128, false, 6, 40, 232, false},
-    {"coop_128x64", 128, 64, false, 8, 40, 232, false},
+    // name           bm   bn  ping-pong stages regs  share       deferred
+    {"coop_128x256", 128, 256, false, 4, 24, 240, Share::kNone, false},
+    {"defer_128x256", 128, 256, false, 4, 24, 240, Share::kNone, true},
+    {"ping_128x192", 128, 192, true, 5, 24, 240, Share::kNone, false},
+    {"ping_128x128", 128, 128, true, 6, 40, 232, Share::kNone, false},
+    {"coop_128x144", 128, 144, false, 5, 40, 232, Share::kNone, false},
+    {"coop_128x128", 128, 128, false, 6, 40, 232, Share::kNone, false},
+    {"coop_128x64", 128, 64, false, 8, 40, 232, Share::kNone, false},
+    {"defer_128x256_b", 128, 256, false, 4, 24, 240, Share::kB, true},
+    {"ping_128x192_b", 128, 192, true, 5, 24, 240, Share::kB, false},
+    {"ping_128x128_b", 128, 128, true, 6, 40, 232, Share::kB, false},
+    {"coop_128x144_b", 128, 144, false, 5, 40, 232, Share::kB, false},
+    {"coop_128x128_b", 128, 128, false, 6, 40, 232, Share::kB, false},
+    {"coop_128x64_a", 128, 64, false, 8, 40, 232, Share::kA, false},
 };
 inline constexpr int kWgmmaFormCount = sizeof(kWgmmaForms) / sizeof(kWgmmaForms[0]);
 
-// Tensor cores round towards zero while they add, so sums of one sign drift with the length of a chain. From
-// kDeepK on a chain is cut, and the pieces are added up in C in FP32, in the order of k. Up to there cuBLAS does
-// not split either. Depends on k alone, so that a row's bits do not depend on m.
-inline constexpr int64_t kDeepK = 16384;
-inline constexpr int64_t kMaxChain = 3072;
-constexpr int64_t wgmma_chains(int64_t k) { return k < kDeepK ? 1 : (k + kMaxChain - 1) / kMaxChain; }
+// Tensor cores round towards zero while they add, so sums of one sign drift with the length of a chain. Chains are
+// cut where cuBLAS cuts them or before, in two behind 8192, in more from 16384 on, and the pieces are added up in FP32
+// in the order of k. Depends on k alone, so that a row's bits do not depend on m.
+inline constexpr int64_t kLongestChain = 8192, kDeepK = 16384, kDeepChain = 3072;
+constexpr int64_t wgmma_chains(int64_t k) {
+  return k < kDeepK ? (k + kLongestChain - 1) / kLongestChain : (k + kDeepChain - 1) / kDeepChain;
+}
 
 // How a problem is laid over the grid.
 struct WgmmaPlan {
@@ -48,6 +63,8 @@ struct WgmmaPlan {
   int64_t tiles_m = 0, tiles_n = 0;
   int group = 1;       // rows of tiles that are walked together, so that a wave's operands stay in L2
   int64_t chains = 1;  // pieces of k
+  bool promote = true;
+  bool early = true;   // the launch overlaps the end of the kernel before
 };
 
 // Deferred stores go out behind the first 20 k-blocks of the next tile.
@@ -57,8 +74,9 @@ inline constexpr int64_t kMinDeferredK = 20 * 64;
 // stores C at 32 bytes a clock. A store shows behind every tile; an eighth of it where it is deferred; behind the last
 // tile only where the other warpgroup multiplies meanwhile.
 constexpr double wgmma_cycles(const WgmmaForm& form, int64_t m, int64_t n, int64_t k, int sm_count) {
-  const int64_t tiles = (m + form.bm - 1) / form.bm * ((n + form.bn - 1) / form.bn);
-  const double rounds = static_cast<double>((tiles + sm_count - 1) / sm_count);
+  const int workers = sm_count / form.cluster();
+  const int64_t tiles = (m + form.pair_bm() - 1) / form.pair_bm() * ((n + form.pair_bn() - 1) / form.pair_bn());
+  const double rounds = static_cast<double>((tiles + workers - 1) / workers);
   const double k_blocks = static_cast<double>((k + 63) / 64);
   const double multiply = k_blocks * form.bm * form.bn / 32.0;
   const double store = form.bm * form.bn * 4 / 32.0 * static_cast<double>(wgmma_chains(k));
@@ -66,12 +84,12 @@ constexpr double wgmma_cycles(const WgmmaForm& form, int64_t m, int64_t n, int64
   return rounds * multiply + (rounds - hidden) * store;
 }
 
-// The height of a group whose wave (`group` rows of tiles, sm_count / group columns) reads the fewest bytes.
-constexpr int wgmma_group(const WgmmaForm& form, int64_t tiles_m, int sm_count) {
+// The height of a group whose wave (`group` rows of tiles or pairs, workers / group columns) reads the fewest bytes.
+constexpr int wgmma_group(const WgmmaForm& form, int64_t tiles_m, int workers) {
   int best = 1;
   int64_t fewest = INT64_MAX;
   for (int group = 1; group <= 32 && group <= tiles_m; ++group) {
-    const int64_t lines = int64_t{group} * form.bm + int64_t{(sm_count + group - 1) / group} * form.bn;
+    const int64_t lines = int64_t{group} * form.pair_bm() + int64_t{(workers + group - 1) / group} * form.pair_bn();
     if (lines < fewest) {
       fewest = lines;
       best = group;
@@ -84,9 +102,9 @@ constexpr WgmmaPlan wgmma_plan_form(int form, int64_t m, int64_t n, int64_t k, i
   const WgmmaForm& row = kWgmmaForms[form];
   WgmmaPlan plan;
   plan.form = form;
-  plan.tiles_m = (m + row.bm - 1) / row.bm;
-  plan.tiles_n = (n + row.bn - 1) / row.bn;
-  plan.group = wgmma_group(row, plan.tiles_m, sm_count);
+  plan.tiles_m = (m + row.pair_bm() - 1) / row.pair_bm();
+  plan.tiles_n = (n + row.pair_bn() - 1) / row.pair_bn();
+  plan.group = wgmma_group(row, plan.tiles_m, sm_count / row.cluster());
   plan.chains = wgmma_chains(k);
   return plan;
 }
