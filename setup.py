@@ -9,6 +9,7 @@ and only what changed is compiled again.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,14 @@ class CMakeBuild(build_ext):
     """Configures, builds, and installs the libraries into the package."""
 
     def run(self) -> None:
-        self._cmake("-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", f"-DPython3_EXECUTABLE={sys.executable}")
+        # Explicit also where they are not set, or CMake would go on with what an earlier build was told.
+        options = {
+            "Python3_EXECUTABLE": sys.executable,
+            "TCGEMM_BUILD_CUDA": os.environ.get("TCGEMM_BUILD_CUDA", "1"),
+            "TORCH_CUDA_ARCH_LIST": os.environ.get("TORCH_CUDA_ARCH_LIST", ""),
+        }
+        defined = [f"-D{name}={value}" for name, value in options.items()]
+        self._cmake("-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", *defined)
         jobs = os.environ.get("MAX_JOBS")
         self._cmake("--build", str(BUILD), *(["--parallel", jobs] if jobs else []))
         package = self._package()
@@ -52,8 +60,11 @@ class CMakeBuild(build_ext):
         return (ROOT if in_place else ROOT / self.build_lib) / "tcgemm"
 
     def _cmake(self, *arguments: str) -> None:
+        # cmake and ninja may come from PyPI, and this Python need not be the active one.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         try:
-            subprocess.run(["cmake", *arguments], check=True)
+            command = [shutil.which("cmake", path=path) or "cmake", *arguments]
+            subprocess.run(command, check=True, env={**os.environ, "PATH": path})
         except FileNotFoundError:
             raise SystemExit("tcgemm needs cmake >= 3.25 and ninja: install them (pip install cmake ninja)") from None
         except subprocess.CalledProcessError as error:

@@ -100,14 +100,19 @@ def compare(options: argparse.Namespace) -> int:
     import torch
 
     problems = _problems(options)
+    if not problems:
+        raise ValueError("no problem has that layout and dtype in the chosen sets")
     if not torch.cuda.is_available():
         print(NO_GPU)
         return 0
+    from bench import calls
     from bench import compare as comparison
     from bench.timing import Effort
 
+    algos = _listed(options.algo)
+    calls.check_names(algos or [])
     session = comparison.begin(
-        _listed(options.algo),
+        algos,
         Effort(options.repeats, options.seconds),
         command_line(sys.argv[1:]),
         say=lambda line: print(line, flush=True),
@@ -115,13 +120,13 @@ def compare(options: argparse.Namespace) -> int:
     document = comparison.run(problems, session, options.json, options.total_seconds, _progress)
     show(document, options.rows)
     outputs(document, options)
-    failed = [row for row in document["rows"] if row["failed"]]
-    return 1 if failed or not results.timed(document["rows"]) else 0
+    failed = any(row["failed"] for row in document["rows"])
+    return 1 if failed or not document["meta"]["complete"] or not results.timed(document["rows"]) else 0
 
 
 def show(document: dict, which: str | None) -> None:
     """Tables on the terminal, the summary and what makes the run unfit last."""
-    from bench import table
+    from bench import render, table
 
     rows = document["rows"]
     if which == "auto" or (which is None and len(rows) > FEW_ROWS):
@@ -131,7 +136,7 @@ def show(document: dict, which: str | None) -> None:
         table.more_table([r for r in rows if r["algo"] == "auto"]),
     ]
     tables += [table.host_table(document["host"])] if document["host"] else []
-    table.printer()([*tables, table.summary_table(document["rows"])])
+    render.printer()([*tables, table.summary_table(document["rows"])])
     print(table.error_bar_note(document["self_check"]))
     if document["skipped"]:
         print(f"{len(document['skipped'])} measurements were skipped; the result file and the report say why.")
@@ -182,7 +187,7 @@ def write_report(document: dict, options: argparse.Namespace, target: str) -> in
 
 def diff(options: argparse.Namespace) -> int:
     from bench.diff import changes
-    from bench.table import printer
+    from bench.render import printer
 
     table, slower = changes(results.load(options.old), results.load(options.new))
     printer()([table])
@@ -191,6 +196,10 @@ def diff(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     found = [text for path in options.file for text in results.problems_of(path, json.loads(Path(path).read_text()))]
+    try:
+        import jsonschema  # noqa: F401
+    except ImportError:
+        print("jsonschema is not installed: only the presence of fields was checked")
     print("\n".join(found) or "valid")
     return 1 if found else 0
 
@@ -204,13 +213,13 @@ def sets(options: argparse.Namespace) -> int:
 
 
 def profile(options: argparse.Namespace) -> int:
-    from bench import ncu, table
+    from bench import ncu, render
     from bench.profile import collect
 
     if problem := collect(options.ncu, options.size, Path(options.csv)):
         print(problem)
         return 1
-    print(table.plain(ncu.table(ncu.read(options.csv), options.size)))
+    print(render.plain(ncu.table(ncu.read(options.csv), options.size)))
     print(f"wrote {options.csv}")
     return 0
 

@@ -27,6 +27,13 @@ def rungs(dtype: str) -> list[str]:
     return [kernel.name for kernel in tcgemm.kernels() if DTYPES[dtype] in kernel.dtypes]
 
 
+def check_names(algos: list[str]) -> None:
+    """Raises ValueError when one of `algos` is no row of the table of kernels, nor auto."""
+    names = ["auto", *(kernel.name for kernel in tcgemm.kernels())]
+    if unknown := [algo for algo in algos if algo not in names]:
+        raise ValueError(f"no algo called {', '.join(unknown)}; there are: {', '.join(names)}")
+
+
 def explain(a: Tensor, b: Tensor, algo: str) -> tcgemm.Explanation:
     """Which kernel would run for `algo` ("auto" is None); `chosen` is None, and `reason` says why, when none would."""
     return tcgemm.explain(a, b, algo=None if algo == "auto" else algo)

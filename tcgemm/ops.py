@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from tcgemm import _library
-from tcgemm.fake import ALL_OPS, Op, fake_kernel
+from tcgemm.fake import ALL_OPS, Op, check_algo, fake_kernel
 
 _OPS = torch.ops.tcgemm
 _library_fragment = torch.library.Library("tcgemm", "FRAGMENT")
@@ -144,13 +144,28 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---------------------------------------------------------------- registration
 
 
+def _accept_negative_views(name: str) -> None:
+    """Takes negative views (torch._neg_view) for an op that writes `out`. torch's own way of materialising them
+    looks for `out` among the results, of which there are none, and corrupts memory.
+    """
+    op = getattr(_OPS, name).default
+
+    def negative(a: Tensor, b: Tensor, *, out: Tensor, **options: Any) -> None:
+        positive = out.resolve_neg()  # a copy only of a negative view
+        op(a.resolve_neg(), b.resolve_neg(), out=positive, **options)
+        if out.is_neg():
+            out.copy_(positive)
+
+    _library_fragment.impl(name, _noted(negative), "Negative")
+
+
 def _explain_missing(op: Op, reason: str) -> None:
     """CUDA kernels that say why there are none."""
 
     def missing(*_: Any, **__: Any) -> Any:
         _library.fail(f"{op.title}: {reason}")
 
-    for name in op.names:
+    for name in (*op.names, *op.relatives):
         _library_fragment.impl(name, missing, "CUDA")
 
 
@@ -163,11 +178,18 @@ def _register(op: Op) -> None:
     for name in op.names:
         torch.library.register_fake(f"tcgemm::{name}", fake_kernel(op), lib=_library_fragment)
         register_flop_formula(getattr(_OPS, name))(_product_flops)
+        if op.result is None:
+            _accept_negative_views(name)
     above = _noted(_differentiable(op) if op.remedy is None else _without_gradient(op))
+
+    def above_by_name(a: Tensor, b: Tensor, *rest: Any, algo: str | None = None, **options: Any) -> Any:
+        check_algo(op, algo, a.dtype)
+        return above(a, b, *rest, **options, **({} if algo is None else {"algo": _library.algo_id(algo)}))
+
     _library_fragment.impl(graded, above, "Autograd")
     _library_fragment.impl(quiet, torch.library.fallthrough_kernel, "Autograd")
     # Where sizes are symbols, Python's dispatcher goes past the C++ front, which could not read them.
-    getattr(_OPS, public).default.py_impl(torch._C.DispatchKey.Autograd)(above)
+    getattr(_OPS, public).default.py_impl(torch._C.DispatchKey.Autograd)(above_by_name)
     reason = _library.cuda_error if op.library == "tcgemm_cuda" else _library.baseline_error
     if reason is not None:
         _explain_missing(op, reason)

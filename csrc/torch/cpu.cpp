@@ -1,5 +1,7 @@
 // The CPU kernels. They serve machines without a GPU, tests, export and C++ programs: right first, in a fixed order
 // of summation, so that a row's bits depend on that row, b and k alone. Any known algo is accepted and means these.
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "../reference/half_bits.h"
@@ -38,16 +40,26 @@ std::vector<float> pack(const Matrix2d& x, DType dtype, bool by_rows, int64_t li
   return packed;
 }
 
-// acc += a b for one block. The clones differ in vector length alone: nothing is contracted (CMakeLists.txt).
-__attribute__((target_clones("avx512f", "avx2", "default"))) void multiply_block(const float* a, const float* b,
-                                                                                 int64_t k, float* acc) {
-  float sums[kRows * kCols] = {};
+constexpr int64_t kLine = 8;  // floats in an AVX register
+typedef float Line __attribute__((vector_size(kLine * sizeof(float))));
+
+// acc = a b for one block. The clones differ in vector length alone: nothing is contracted (CMakeLists.txt).
+__attribute__((target_clones("avx2", "default"))) void multiply_block(const float* a, const float* b, int64_t k,
+                                                                      float* acc) {
+  Line sums[kRows][kCols / kLine] = {};
   for (int64_t kk = 0; kk < k; ++kk) {
-    for (int64_t i = 0; i < kRows; ++i) {
-      for (int64_t j = 0; j < kCols; ++j) sums[i * kCols + j] += a[kk * kRows + i] * b[kk * kCols + j];
+    for (int64_t j = 0; j < kCols / kLine; ++j) {
+      Line line;
+      std::memcpy(&line, b + kk * kCols + j * kLine, sizeof line);  // packed lines start anywhere
+      for (int64_t i = 0; i < kRows; ++i) sums[i][j] += a[kk * kRows + i] * line;
     }
   }
-  for (int64_t e = 0; e < kRows * kCols; ++e) acc[e] = sums[e];
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t j = 0; j < kCols / kLine; ++j) {
+      const Line line = sums[i][j];
+      std::memcpy(acc + i * kCols + j * kLine, &line, sizeof line);
+    }
+  }
 }
 
 // c = a b. The operands are copied first, so c may overlap them.
@@ -74,7 +86,7 @@ void multiply(AtenTensorHandle tensor_a, AtenTensorHandle tensor_b, AtenTensorHa
 
 template <const OpFacts& FACTS>
 void product(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   const int64_t rows = matrix_of(call.a).rows, cols = matrix_of(call.b).cols;
   const torch::stable::Tensor c = new_matrix(call.a, rows, cols, aoti_torch_dtype_float32());
@@ -84,14 +96,14 @@ void product(StableIValue* stack, uint64_t, uint64_t) {
 
 template <const OpFacts& FACTS>
 void product_out(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   multiply(call.a, call.b, call.out);
   bump_version(call.out);
 }
 
 void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kReferenceMm, stack);
+  Call call(kReferenceMm, stack);
   call.check();
   const Matrix2d a = matrix_of(call.a), b = matrix_of(call.b);
   const torch::stable::Tensor c = new_matrix(call.a, a.rows, b.cols, aoti_torch_dtype_float64());
@@ -109,7 +121,7 @@ void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
 
 template <const OpFacts& FACTS>
 void cuda_only(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   fail(std::string(FACTS.name) + ": cuBLAS multiplies CUDA tensors, got cpu; use tcgemm::mm, or move them");
 }
@@ -119,15 +131,18 @@ void cuda_only(StableIValue* stack, uint64_t, uint64_t) {
 
 STABLE_TORCH_LIBRARY_IMPL(tcgemm, CPU, m) {
   using namespace tcgemm;
-  const auto all = [&m](const std::string& name, void (*kernel)(StableIValue*, uint64_t, uint64_t)) {
-    for (const std::string& full : {name, "_" + name, "_" + name + "_grad"}) m.impl(full.c_str(), kernel);
+  using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
+  const auto all = [&m](const std::string& name, Boxed kernel, Boxed twin) {
+    m.impl(name.c_str(), kernel);
+    m.impl(("_" + name).c_str(), twin);
+    m.impl(("_" + name + "_grad").c_str(), twin);
   };
-  all("mm", product<kMm>);
-  all("mm_out", product_out<kMmOut>);
-  all("sgemm", product<kSgemm>);
-  all("sgemm_out", product_out<kSgemmOut>);
-  all("reference_mm", reference_mm);
-  all("cublas_mm", cuda_only<kCublasMm>);
-  all("cublaslt_mm", cuda_only<kCublasltMm>);
+  all("mm", product<kMm>, product<kMmTwin>);
+  all("mm_out", product_out<kMmOut>, product_out<kMmOutTwin>);
+  all("sgemm", product<kSgemm>, product<kSgemmTwin>);
+  all("sgemm_out", product_out<kSgemmOut>, product_out<kSgemmOutTwin>);
+  all("reference_mm", reference_mm, reference_mm);
+  all("cublas_mm", cuda_only<kCublasMm>, cuda_only<kCublasMm>);
+  all("cublaslt_mm", cuda_only<kCublasltMm>, cuda_only<kCublasltMm>);
   m.impl("cublaslt_heuristics", cuda_only<kCublasltHeuristics>);
 }

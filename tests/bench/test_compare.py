@@ -5,6 +5,7 @@ import synthetic
 import torch
 
 from bench import compare, results
+from bench.__main__ import main
 from bench.problems import Problem
 from bench.timing import Effort
 
@@ -26,7 +27,14 @@ def test_a_run_gives_a_valid_file(fake, tmp_path):
     document = _run([CUBE, Problem("odd", 7, 9, 11, layout="TN", pad_a=1, offset_b=3)], path=tmp_path / "x.json")
     assert results.load(tmp_path / "x.json") == document
     assert [row["algo"] for row in document["rows"]] == ["auto", "wmma_staged"] * 2
-    assert document["unfit"] == []
+    assert document["unfit"] == [] and document["meta"]["complete"]
+
+
+def test_gradients_are_not_recorded_while_timing(fake, monkeypatch):
+    seen = []
+    monkeypatch.setattr(compare.host, "per_call", lambda: seen.append(torch.is_grad_enabled()) or [])
+    _run()
+    assert seen == [False] and torch.is_grad_enabled()
 
 
 def test_times_and_ratios(fake):
@@ -99,6 +107,15 @@ def test_a_rung_that_takes_too_long_is_skipped(fake):
     assert any("600 ms" in entry["reason"] for entry in document["skipped"])
 
 
+def test_a_call_that_cannot_be_captured_costs_a_column(fake, monkeypatch):
+    def refuse(calls, count):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(compare.timing, "hot", refuse)
+    row = _row(_run(), "auto")
+    assert row["hot_us"] is None and row["us"] == pytest.approx(20.0)
+
+
 def test_only_auto_crosses_the_boundary(fake):
     document = _run([Problem("boundary", 32, n, 32, layout="NN") for n in (31, 32)])
     assert [(row["algo"], row["n"]) for row in document["rows"]] == [("auto", 31), ("auto", 32)]
@@ -166,10 +183,67 @@ def test_a_fault_keeps_what_was_measured(fake, tmp_path, monkeypatch):
     document = _run([CUBE, Problem("odd", 5, 5, 5)], path=tmp_path / "x.json")
     assert len(document["rows"]) == 2
     assert any("ended early, 1 of 2" in text and "illegal memory" in text for text in document["unfit"])
-    assert results.load(tmp_path / "x.json") == document
+    assert results.load(tmp_path / "x.json") == document and not document["meta"]["complete"]
 
 
 def test_a_problem_beyond_the_memory_is_left_out(fake, monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (1000, 2**34))
     document = _run()
     assert document["rows"] == [] and "are free" in document["skipped"][0]["reason"]
+
+
+def test_memory_that_runs_out_costs_one_problem(fake, monkeypatch):
+    real = compare.Measurement
+
+    def greedy(problem, session):
+        if problem.name == "large":
+            raise torch.OutOfMemoryError("no memory")
+        return real(problem, session)
+
+    monkeypatch.setattr(compare, "Measurement", greedy)
+    document = _run([Problem("large", 5, 5, 5), CUBE])
+    assert {row["class"] for row in document["rows"]} == {"square"} and document["meta"]["complete"]
+    assert any(entry["reason"] == "the device's memory ran out" for entry in document["skipped"])
+
+
+def test_the_command_measures_shows_and_writes(fake, tmp_path, monkeypatch, capsys):
+    words = "compare --shape 16,24,32 --layout NN,TT --dtype bfloat16 --pad-a 1 --algo auto --repeats 6"
+    words += f" --json {tmp_path}/x.json --report {tmp_path}/report.md --plots {tmp_path}/plots"
+    monkeypatch.setattr("sys.argv", ["bench", *words.split()])
+    assert main() == 0
+    document = results.load(tmp_path / "x.json")
+    assert [(row["layout"], row["lda"]) for row in document["rows"]] == [("NN", 33), ("TT", 17)]
+    assert str(tmp_path) not in document["meta"]["command"] and "--json x.json" in document["meta"]["command"]
+    out = capsys.readouterr().out
+    assert "16,24,32 TT bf16 lda+1" in out and "Error bar" in out and "schema" not in out
+    assert "](plots/percent_of_cublas.png)" in (tmp_path / "report.md").read_text()
+
+
+def test_a_wrong_rung_shows_in_the_exit_status(fake, monkeypatch, capsys):
+    fake.broken.add("auto")
+    monkeypatch.setattr("sys.argv", ["bench", "compare", "--shape", "16,16,16"])
+    assert main() == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("--set nothing", "no set called"),
+        ("--shape 1,2", "m,n,k"),
+        ("--algo nothing", "no algo called"),
+        ("--set router --layout TT", "no problem has"),
+        ("--shape 1,2,3 --layout XX", "must be one of"),
+    ],
+)
+def test_a_wrong_command_says_what_there_is(fake, monkeypatch, capsys, words, text):
+    monkeypatch.setattr("sys.argv", ["bench", "compare", *words.split()])
+    assert main() == 2
+    assert text in capsys.readouterr().err
+
+
+def test_without_a_gpu_nothing_is_measured_and_said_so(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("sys.argv", ["bench", "compare", "--json", str(tmp_path / "x.json")])
+    assert main() == 0
+    assert "nothing was measured" in capsys.readouterr().out and not list(tmp_path.iterdir())

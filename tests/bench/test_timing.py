@@ -1,4 +1,5 @@
 import pytest
+import torch
 from fake_device import Clock
 
 from bench.timing import Effort, Timer, hot, sustained
@@ -45,10 +46,11 @@ def test_each_sample_pairs_with_the_same_round(clock):
     assert base[-1] > 1.3 * base[0]
 
 
-def test_the_device_is_watched_while_it_works(clock):
-    seen = []
-    Timer(lambda: seen.append(len(clock.log))).cold([_call(clock, "a", 1.0)], Effort(repeats=10))
-    assert len(seen) == 1 and 2 < seen[0] < len(clock.log)
+def test_the_device_is_watched_while_it_works(clock, monkeypatch):
+    """All calls are enqueued, and the host has not waited for them."""
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: clock.log.append("wait"))
+    Timer(lambda: clock.log.append("watch")).cold([_call(clock, "a", 1.0)], Effort(repeats=6))
+    assert clock.log == ["a", "wait", "a", "wait", *["a"] * 7, "watch", "wait"]
 
 
 def test_hot_time_is_that_of_a_call_in_a_graph(clock):

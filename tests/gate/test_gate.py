@@ -82,10 +82,11 @@ def test_times_are_taken_of_what_is_right_alone():
 def test_the_three_shapes_fit_and_do_not_spill():
     shapes = sweep.shapes(gpu())
     assert [(s.warp_tile, s.threads) for s in shapes] == [("32x32", 512), ("32x64", 256), ("64x64", 128)]
+    most = torch.cuda.get_device_properties(gpu()).max_threads_per_multi_processor
     for shape in shapes:
         assert shape.local_bytes == 0, f"{shape.algo} spills {shape.local_bytes} bytes a thread"
         assert 0 < shape.registers <= 255 and shape.blocks_per_sm >= 1
-        assert shape.occupancy == pytest.approx(shape.blocks_per_sm * shape.threads / 2048, rel=0.5)
+        assert shape.occupancy == pytest.approx(shape.blocks_per_sm * shape.threads / most)
 
 
 def test_this_device_has_a_tier_or_says_so():

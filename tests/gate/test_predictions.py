@@ -1,11 +1,12 @@
 """The predictions: required, reasoned, held against the results, explained in the seed's terms."""
 
+import json
 import shutil
 
 import pytest
 
 from tcgemm.gate import main, predictions
-from tcgemm.gate.predictions import Prediction, PredictionError, lint, load, record, settle
+from tcgemm.gate.predictions import Prediction, PredictionError, lint, load, settle
 from tcgemm.gate.timing import FP32_NAME, Time
 
 
@@ -106,14 +107,43 @@ def test_what_was_not_measured_stays_open():
     assert "not measured" in loaded[0].outcome and "--unguarded" in loaded[3].outcome
 
 
-def test_record_writes_outcomes_and_nothing_else(copy):
+def test_record_writes_outcomes_and_nothing_else(copy, tmp_path):
     before = copy.read_text().splitlines()
-    loaded = load(copy)
-    settle(loaded, TIMES, ("wrong", 'it said "no"'))
-    record(loaded, copy)
+    settled = load(copy)
+    settle(settled, TIMES, ("wrong", 'it said "no"'))
+    results = tmp_path / "gate.json"
+    results.write_text(json.dumps({"predictions": [p.as_dict() for p in settled]}))
+    assert main(["--record", str(results), "--predictions", str(copy)]) == 0
     changed = [(old, new) for old, new in zip(before, copy.read_text().splitlines(), strict=True) if old != new]
     assert len(changed) == 4 and all(old == 'outcome = ""' for old, _ in changed)
     again = {p.id: p.outcome for p in load(copy)}
     assert again["warp_tile"].startswith("as predicted. 4096: 32x32")
     assert again["global_beats_fp32"].startswith("not as predicted. ")
     assert again["unguarded_tail"] == 'as predicted. wrong: it said "no"'
+
+
+def test_record_leaves_what_was_not_settled(copy, tmp_path):
+    before = copy.read_text()
+    results = tmp_path / "gate.json"
+    results.write_text(json.dumps({"predictions": [p.as_dict() for p in load(copy)]}))
+    assert main(["--record", str(results), "--predictions", str(copy)]) == 0
+    assert copy.read_text() == before
+
+
+def test_record_without_a_file_is_no_stack_trace(copy, capsys):
+    assert main(["--record", "/nonexistent/gate.json", "--predictions", str(copy)]) == 2
+    assert "/nonexistent/gate.json" in capsys.readouterr().err
+
+
+def test_the_reader_is_asked_first(monkeypatch):
+    from tcgemm.gate.report import console_of
+    from tcgemm.gate.solve.grade import ask
+
+    answers = iter(["yes", "more SMs", "", "32x64", "registers", "wrong sums", "the next row"])
+    console = console_of()
+    monkeypatch.setattr(console, "input", lambda text: next(answers))
+    assert [(p.id, p.prediction, p.reason) for p in ask(console)] == [
+        ("global_beats_fp32", "yes", "more SMs"),
+        ("warp_tile", "32x64", "registers"),
+        ("unguarded_tail", "wrong sums", "the next row"),
+    ]

@@ -1,13 +1,11 @@
 """--solve: how a verdict comes about. Host functions on CPU tensors play the parts; CUDA ones where there is a GPU."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from tcgemm.gate.solve import build
 from tcgemm.gate.solve.build import CPP_NAME, NotGradable, Solve, prepare
 from tcgemm.gate.solve.grade import claim, declared, grade_solve
 from tcgemm.gate.solve.runner import run_case
@@ -163,77 +161,3 @@ def test_our_own_solve_is_gradable():
     if _library.cuda is None:
         pytest.skip("built without the CUDA part")
     assert prepare(_library.path_of("tcgemm_cuda"), 90, Path()).symbol == "solve"
-
-
-# ---------------------------------------------------------------- on the GPU
-
-CUDA_HEAD = """
-#include <cstddef>
-#include <cuda_fp16.h>
-__global__ void product(const __half* a, const __half* b, float* c, size_t m, size_t n, size_t k) {
-  const size_t i = blockIdx.x, j = blockIdx.y * blockDim.x + threadIdx.x;
-  if (j >= n) return;
-  float sum = 0;
-  for (size_t q = 0; q < k; ++q) sum += __half2float(a[i * k + q]) * __half2float(b[j * k + q]);
-  c[i * n + j] = sum;
-}
-__global__ void wild(float* c) { c[1ll << 45] = 1; }
-__global__ void forever(volatile float* c) { while (c[0] != 12345.0f) {} }
-LINKAGE void solve(const __half* a, const __half* b, float* c, std::size_t m, std::size_t n, std::size_t k,
-                   cudaStream_t stream) {
-  const dim3 grid(m, (n + 127) / 128);
-  BODY
-}
-"""
-CUDA_RIGHT = "product<<<grid, 128, 0, stream>>>(a, b, c, m, n, k);"
-CUDA_VERDICTS = {
-    "right": (CUDA_RIGHT, "right", "right"),
-    "another stream": ("product<<<grid, 128>>>(a, b, c, m, n, k);", "ignores the stream", "ignores its stream"),
-    "illegal address": ("wild<<<1, 1, 0, stream>>>(c);", "illegal address", "illegal memory access"),
-    "behind c": (CUDA_RIGHT + "cudaMemsetAsync(c + m * n, 0, 4, stream);", "out of bounds", "c: 1 elements"),
-    "bad launch": ("product<<<grid, 4096, 0, stream>>>(a, b, c, m, n, k);", "wrong", "did its launch fail?"),
-    "hang": ("forever<<<1, 1, 0, stream>>>(c);", "hang", "within 10 s; it was stopped"),
-}
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("part", CUDA_VERDICTS)
-def test_verdict_on_the_gpu(part, tmp_path):
-    body, status, text = CUDA_VERDICTS[part]
-    outcome = run_on_gpu(tmp_path, body, timeout=10 if part == "hang" else 60)
-    assert outcome.status == status, outcome
-    assert text in outcome.text
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(
-    "body, note",
-    [
-        (CUDA_RIGHT + "cudaStreamSynchronize(stream);", "synchronises"),
-        (CUDA_RIGHT + "void* x; cudaMalloc(&x, 64 << 20);", "allocates memory and keeps it"),
-    ],
-)
-def test_notes_on_the_gpu(body, note, tmp_path):
-    outcome = run_on_gpu(tmp_path, body)
-    assert outcome.status == "right" and any(note in said for said in outcome.notes), outcome
-
-
-def run_on_gpu(folder: Path, body: str, timeout: float = 60, linkage: str = ""):
-    major, minor = torch.cuda.get_device_capability()
-    source = compiled(folder, CUDA_HEAD.replace("BODY", body).replace("LINKAGE", linkage), "solve.cu")
-    return run_case(prepare(source, 10 * major + minor, folder), "unit", torch.device("cuda:0"), timeout)
-
-
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on the PATH")
-@pytest.mark.parametrize("linkage, symbol", [("", CPP_NAME), ('extern "C"', "solve")])
-def test_nvcc_builds_both_linkages(linkage, symbol, tmp_path):
-    text = CUDA_HEAD.replace("BODY", CUDA_RIGHT).replace("LINKAGE", linkage)
-    assert prepare(compiled(tmp_path, text, "solve.cu"), 90, tmp_path).symbol == symbol
-
-
-def test_nvcc_is_looked_for(monkeypatch):
-    monkeypatch.setattr(build.shutil, "which", lambda name: None)
-    monkeypatch.setenv("CUDA_HOME", "/nonexistent")
-    monkeypatch.setattr(build.os, "access", lambda path, mode: False)
-    with pytest.raises(NotGradable, match="nvcc was not found; put it on the PATH"):
-        build.find_nvcc()
