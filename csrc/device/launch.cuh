@@ -30,8 +30,7 @@ template <class... Params, class... Args>
 int launch(void (*kernel)(Params...), const LaunchShape& shape, const Stream& stream, Args&&... args) {
   if (stream.footprint != nullptr || shape.shared_bytes > kDefaultSharedBytes) {
     const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   shape.shared_bytes);
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes);
     if (error != cudaSuccess) return error;
   }
   if (stream.footprint != nullptr) {

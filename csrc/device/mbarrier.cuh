@@ -8,8 +8,8 @@
 namespace tcgemm {
 
 // A wait that fails this often has met a bug: trap, so that the host sees an error and not a hang. A failed try_wait
-// takes tens of nanoseconds at the least, so the limit is worth half a second or more; no wait here lasts a millisecond.
-// No printf here: one call in the kernel makes ptxas serialise every wgmma (C7510).
+// takes tens of nanoseconds at the least, so the limit is worth half a second or more; no wait here lasts a
+// millisecond. No printf here: one call in the kernel makes ptxas serialise every wgmma (C7510).
 constexpr uint32_t kSpinLimit = 1u << 24;
 
 struct Mbarrier {

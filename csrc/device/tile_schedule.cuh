@@ -23,19 +23,21 @@ struct Worker {
   int row = 0, col = 0;
 };
 
-// The units of a worker, in steps of BM x BN (a pair, in a cluster). With TURNS = 2 they alternate between two warpgroups, and all the chains of a tile fall to
-// one of them, so that each element of C is added up by one thread.
+// The units of a worker, in steps of BM x BN (a pair, in a cluster). With TURNS = 2 they alternate between two
+// warpgroups, and all the chains of a tile fall to one of them, so that each element of C is added up by one thread.
 template <int BM, int BN, int TURNS>
 struct Schedule {
   Tiling tiling;
   Worker worker;
-  int tiles;  // of this worker
 
-  __device__ __forceinline__ Schedule(const Tiling& t, const Worker& w) : tiling(t), worker(w) {
-    tiles = (t.tiles_m * t.tiles_n - w.index + w.count - 1) / w.count;
+  // Whether there is a unit u. Not a number of units: it would live in a register through every main loop.
+  __device__ __forceinline__ bool has(int u) const { return exists(u / (TURNS * tiling.chains) * TURNS); }
+
+  // The same, worked out again and not kept in registers since unit(u).
+  __device__ __forceinline__ Unit unit_anew(int u) const {
+    asm volatile("" : "+r"(u));
+    return unit(u);
   }
-
-  __device__ __forceinline__ int units() const { return (tiles + TURNS - 1) / TURNS * TURNS * tiling.chains; }
 
   __device__ __forceinline__ Unit unit(int u) const {
     const int round = u / (TURNS * tiling.chains), turn = u - round * TURNS * tiling.chains;
@@ -49,9 +51,14 @@ struct Schedule {
     unit.row0 = (group * tiling.group + in_group % rows) * BM + worker.row;
     unit.col0 = in_group / rows * BN + worker.col;
     unit.k_block0 = k_block0;
-    unit.k_blocks = index < tiles ? min(tiling.k_blocks_per_chain, tiling.k_blocks - k_block0) : 0;
+    unit.k_blocks = exists(index) ? min(tiling.k_blocks_per_chain, tiling.k_blocks - k_block0) : 0;
     unit.first = chain == 0;
     return unit;
+  }
+
+ private:
+  __device__ __forceinline__ bool exists(int index) const {
+    return index * worker.count + worker.index < tiling.tiles_m * tiling.tiles_n;
   }
 };
 

@@ -39,7 +39,9 @@ __device__ __forceinline__ void tma_load_to_both(uint32_t to, const CUtensorMap&
 
 // The way back: shared memory to the box at (inner, outer), clipped at the matrix's edges. Ordinary stores to shared
 // memory must be fenced by their threads before one thread, behind a barrier, asks for the copy.
-__device__ __forceinline__ void fence_shared_for_tma() { asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory"); }
+__device__ __forceinline__ void fence_shared_for_tma() {
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
 __device__ __forceinline__ void tma_store(const CUtensorMap& map, uint32_t from, int inner, int outer) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];\n" ::"l"(&map), "r"(from),
                "r"(inner), "r"(outer)
@@ -78,7 +80,7 @@ struct TmaView {
   std::string refusal;      // empty, or why TMA cannot address the matrix
 };
 
-constexpr int64_t kTmaAlignment = 16;            // bytes, of the base and of the stride
+constexpr int64_t kTmaAlignment = 16;                // bytes, of the base and of the stride
 constexpr int64_t kTmaStrideEnd = int64_t{1} << 40;  // bytes
 constexpr int64_t kTmaExtentEnd = int64_t{1} << 31;  // coordinates are 32-bit and signed
 
@@ -93,8 +95,8 @@ inline TmaView tma_view_along(const Operand& x, int64_t rows, int64_t cols, bool
   const int64_t step = along_cols ? x.col_stride : x.row_stride;
   // The stride of a dimension of size 1 is never used, so any value will do: take the next legal one.
   if (view.outer == 1) view.stride = (view.inner + 7) / 8 * 8;
-  const std::string what = std::string(name) + " (" + std::to_string(rows) + "x" + std::to_string(cols) +
-                           ", strides " + std::to_string(x.row_stride) + ", " + std::to_string(x.col_stride) + ")";
+  const std::string what = std::string(name) + " (" + std::to_string(rows) + "x" + std::to_string(cols) + ", strides " +
+                           std::to_string(x.row_stride) + ", " + std::to_string(x.col_stride) + ")";
   const auto refuse = [&](const std::string& why) { view.refusal = what + " " + why; };
   const int64_t past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(x.data) % kTmaAlignment);
   if (view.inner > 1 && step != 1) {
@@ -157,8 +159,7 @@ inline int tma_encode(CUtensorMap* map, const TmaView& view, DType dtype, int li
   const cuuint32_t steps[2] = {1, 1};
   const CUresult result =
       encode(map, kTypes[static_cast<int>(dtype)], 2, const_cast<void*>(view.data), extents, strides, box, steps,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue;
 }
 

@@ -64,21 +64,26 @@ struct WgmmaPlan {
   int group = 1;       // rows of tiles that are walked together, so that a wave's operands stay in L2
   int64_t chains = 1;  // pieces of k
   bool promote = true;
-  bool early = true;   // the launch overlaps the end of the kernel before
+  bool early = true;  // the launch overlaps the end of the kernel before
 };
 
 // Deferred stores go out behind the first 20 k-blocks of the next tile.
 inline constexpr int64_t kMinDeferredK = 20 * 64;
 
-// The model: each SM does ceil(tiles / SMs) tiles of k_blocks x bm x bn x 64 multiply-adds at 2048 a clock, and
-// stores C at 32 bytes a clock. A store shows behind every tile; an eighth of it where it is deferred; behind the last
-// tile only where the other warpgroup multiplies meanwhile.
+// Clocks for a k-block: 2048 multiply-adds a clock, or the bytes that the block asks L2 for, at the 60 a clock that an
+// SM got while all asked.
+constexpr double wgmma_block_cycles(const WgmmaForm& form) {
+  const int lines = form.bm / (form.share == Share::kA ? 2 : 1) + form.bn / (form.share == Share::kB ? 2 : 1);
+  return std::max(form.bm * form.bn / 32.0, lines * 128 / 60.0);
+}
+
+// The model: each worker does ceil(tiles / workers) tiles, and stores C at 32 bytes a clock. A store shows behind every
+// tile; an eighth of it where it is deferred; behind the last tile only where the other warpgroup multiplies meanwhile.
 constexpr double wgmma_cycles(const WgmmaForm& form, int64_t m, int64_t n, int64_t k, int sm_count) {
-  const int workers = sm_count / form.cluster();
+  const int workers = std::max(sm_count / form.cluster(), 1);
   const int64_t tiles = (m + form.pair_bm() - 1) / form.pair_bm() * ((n + form.pair_bn() - 1) / form.pair_bn());
   const double rounds = static_cast<double>((tiles + workers - 1) / workers);
-  const double k_blocks = static_cast<double>((k + 63) / 64);
-  const double multiply = k_blocks * form.bm * form.bn / 32.0;
+  const double multiply = static_cast<double>((k + 63) / 64) * wgmma_block_cycles(form);
   const double store = form.bm * form.bn * 4 / 32.0 * static_cast<double>(wgmma_chains(k));
   const double hidden = form.ping_pong ? rounds - 1 : form.deferred ? (rounds - 1) * 7 / 8 : 0;
   return rounds * multiply + (rounds - hidden) * store;

@@ -97,8 +97,7 @@ __device__ __forceinline__ void produce(const R& ring, const RingSchedule<R>& sc
   using LoadsA = Loads<A, R::BM, R::kShareA>;
   using LoadsB = Loads<B, R::BN, R::kShareB>;
   RingCursor<R::kStages> at;
-  const int units = schedule.units();
-  for (int u = 0; u < units; ++u) {
+  for (int u = 0; schedule.has(u); ++u) {
     const Unit unit = schedule.unit(u);
     for (int kb = 0; kb < unit.k_blocks; ++kb) {
       ring.empty(at.slot).wait(at.parity ^ 1);

@@ -1,5 +1,5 @@
-// From the accumulators of a warpgroup to C. Lane l of warp w holds, of each group of 8 columns, two neighbouring floats
-// of row 16 w + l / 4 and two of the row 8 below (wgmma.cuh).
+// From the accumulators of a warpgroup to C. Lane l of warp w holds, of each group of 8 columns, two neighbouring
+// floats of row 16 w + l / 4 and two of the row 8 below (wgmma.cuh).
 #pragma once
 #include "memory.cuh"
 #include "tma.cuh"
@@ -17,8 +17,13 @@ struct WgmmaResult {
 
 inline WgmmaResult wgmma_result(const GemmProblem& p) {
   const bool aligned = reinterpret_cast<uintptr_t>(p.c.data) % 16 == 0 && (p.m == 1 || p.c.row_stride % 4 == 0);
-  return {global_operand<float>(p.c, p.m, p.n), p.m, p.n, p.c.row_stride, p.c.col_stride,
-          aligned && (p.n == 1 || p.c.col_stride == 1) && p.n % 4 == 0, p.accumulate};
+  return {global_operand<float>(p.c, p.m, p.n),
+          p.m,
+          p.n,
+          p.c.row_stride,
+          p.c.col_stride,
+          aligned && (p.n == 1 || p.c.col_stride == 1) && p.n % 4 == 0,
+          p.accumulate};
 }
 
 // A lane's share of 16 columns (groups 2 j and 2 j + 1) of one of its rows, as four neighbouring floats: it swaps with
@@ -51,7 +56,8 @@ template <int N>
 __device__ __forceinline__ LanePlace lane_place(const WgmmaResult& c, int64_t row0, int64_t col) {
   const int64_t row = row0 + threadIdx.x % 32 / 4;
   const int left = static_cast<int>(c.cols - col < N ? c.cols - col : N);
-  return {row * c.row_stride + col * c.col_stride, 8 * c.row_stride,
+  return {row * c.row_stride + col * c.col_stride,
+          8 * c.row_stride,
           {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
 }
 
@@ -121,10 +127,10 @@ __device__ __forceinline__ void store_accumulators(const WgmmaResult& c, const f
 // the next tile's first k-blocks; columns 160-223 go to shared memory, and the copy engine stores them; only columns
 // 224-255 are stored on the spot. c.by_16_bytes, and no adding.
 struct DeferredStore {
-  static constexpr int kHeldFours = 20;   // of a lane: 160 columns x 2 rows / 4 lanes / 4
+  static constexpr int kHeldFours = 20;                             // of a lane: 160 columns x 2 rows / 4 lanes / 4
   static constexpr int kStagedFrom = 10, kStagedTo = 14, kTo = 16;  // in units of 16 columns
-  static constexpr int kBoxBytes = 16 * kSwizzleBytes;  // 16 rows of 32 floats
-  static constexpr int kWarpBytes = 2 * kBoxBytes;      // of shared memory
+  static constexpr int kBoxBytes = 16 * kSwizzleBytes;              // 16 rows of 32 floats
+  static constexpr int kWarpBytes = 2 * kBoxBytes;                  // of shared memory
 
   Vec<float, 4> held[kHeldFours];
   LanePlace place;

@@ -7,13 +7,18 @@
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
-//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done, in both blocks of a cluster
+//                   x blocks of a cluster
 //   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
 //
 // Storing a tile takes as long as the SM's store path makes it (32 bytes a clock): cooperative forms show it,
-// ping-pong hides it behind the other warpgroup's main loop. kernels/wgmma_forms.h has the forms and their choice.
+// ping-pong hides it behind the other warpgroup's main loop. In a cluster of two each block asks for half of the
+// operand that both need, and TMA sends it to both. device/wgmma_forms.h has the forms and their choice.
+//
+// Needs: compute capability 9.0 (code for sm_90a), and operands that TMA can address: 16-byte base and line stride.
+// Next: operands that TMA cannot address.
 #include "../device/launch.cuh"
 #include "../device/wgmma_forms.h"
 #include "../device/wgmma_pipeline.cuh"
@@ -28,22 +33,22 @@ __device__ __forceinline__ void consume(const R& ring, const RingSchedule<R>& sc
                                         int consumer) {
   const int row_in_tile = R::kPingPong ? 0 : consumer * R::kRows;
   const int warp_row = row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
-  const int units = schedule.units();
   RingCursor<R::kStages> at;
   if (R::kPingPong && consumer == 1) named_barrier_arrive(kOrderBarrier, 2 * kGroupThreads);
-  for (int u = 0; u < units; ++u) {
-    const Unit unit = schedule.unit(u);
+  for (int u = 0; schedule.has(u); ++u) {
+    const int k_blocks = schedule.unit(u).k_blocks;
     if (R::kPingPong && u % 2 != consumer) {
-      at.advance(unit.k_blocks);
+      at.advance(k_blocks);
       continue;
     }
     float acc[R::kBlocksM][R::BN / 2];
     if (R::kPingPong) named_barrier_sync(kOrderBarrier + consumer, 2 * kGroupThreads);
-    multiply_unit<0, T, A, B>(acc, ring, at, unit.k_blocks, row_in_tile, [](int) {});
+    multiply_unit<0, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [](int) {});
     // Behind the last unit nobody waits for a turn.
-    if (R::kPingPong && u + 1 < units) named_barrier_arrive(kOrderBarrier + 1 - consumer, 2 * kGroupThreads);
-    finish_unit(acc, ring, at, unit.k_blocks);
-    if (R::kPingPong && unit.k_blocks == 0) continue;  // an odd last tile leaves the other warpgroup an empty turn
+    if (R::kPingPong && schedule.has(u + 1)) named_barrier_arrive(kOrderBarrier + 1 - consumer, 2 * kGroupThreads);
+    finish_unit(acc, ring, at, k_blocks);
+    if (R::kPingPong && k_blocks == 0) continue;  // an odd last tile leaves the other warpgroup an empty turn
+    const Unit unit = schedule.unit_anew(u);
 #pragma unroll
     for (int i = 0; i < R::kBlocksM; ++i) {
       const int row0 = unit.row0 + warp_row + i * kWgmmaM;
@@ -63,7 +68,7 @@ __device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedu
   constexpr int kHead = DeferredStore::kHeldFours;
   const int row_in_tile = consumer * R::kRows, warp = threadIdx.x % kGroupThreads / 32;
   const uint32_t shared = ring.c(consumer * 4 + warp);
-  const int units = schedule.units(), k_blocks = schedule.tiling.k_blocks;
+  const int k_blocks = schedule.tiling.k_blocks;
   RingCursor<R::kStages> at;
   DeferredStore deferred;
   float acc[1][R::BN / 2];
@@ -72,9 +77,10 @@ __device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedu
   for (int u = 0;;) {
     const Unit unit = schedule.unit(u);
     deferred.take(c, map_c, shared, acc[0], unit.row0 + row_in_tile + warp * 16, unit.col0);
-    if (++u == units) break;
+    if (!schedule.has(++u)) break;
     multiply_unit<kHead, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [&](int kb) { deferred.store(c, kb); });
-    finish_unit(acc, ring, at, k_blocks);  // no wgmma is under way where the loop turns: ptxas would serialise them all (C7518)
+    finish_unit(acc, ring, at,
+                k_blocks);  // no wgmma is under way where the loop turns: ptxas would serialise them all (C7518)
   }
 #pragma unroll
   for (int h = 0; h < kHead; ++h) deferred.store(c, h);
@@ -104,7 +110,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     cluster_sync();
   }
   wait_for_previous_kernel();
-  const RingSchedule<R> schedule(tiling, worker_of_block<R>());
+  const RingSchedule<R> schedule = {tiling, worker_of_block<R>()};
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
@@ -122,7 +128,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   if constexpr (R::kCluster > 1) cluster_sync();  // the peer's last arrivals must find this block's barriers
 }
 
-// C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are contiguous.
+// C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are
+// contiguous.
 GemmProblem with_row_major_result(const GemmProblem& p) {
   const auto transposed = [](const Operand& x) { return Operand{x.data, x.col_stride, x.row_stride, x.batch_stride}; };
   if (p.c.col_stride == 1 || p.c.row_stride != 1 || p.n == 1) return p;
@@ -150,8 +157,11 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
     if (error_c != cudaSuccess) return error_c;
   }
   const int64_t k_blocks = ceil_div(p.k, BK);
-  const Tiling tiling = {static_cast<int>(plan.tiles_m), static_cast<int>(plan.tiles_n), plan.group,
-                         static_cast<int>(k_blocks),     static_cast<int>(plan.chains),
+  const Tiling tiling = {static_cast<int>(plan.tiles_m),
+                         static_cast<int>(plan.tiles_n),
+                         plan.group,
+                         static_cast<int>(k_blocks),
+                         static_cast<int>(plan.chains),
                          static_cast<int>(ceil_div(k_blocks, plan.chains))};
   return launch(wgmma_kernel<T, A, B, FORM>,
                 {.blocks = std::min<int64_t>(device.sm_count / R::kCluster, plan.tiles_m * plan.tiles_n) * R::kCluster,
@@ -178,14 +188,12 @@ bool may_defer(const GemmProblem& p) {
 
 std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
   const GemmProblem p = with_row_major_result(problem);
-  if (p.batch != 1) return "takes no batches (batch=" + std::to_string(p.batch) + "); use algo=None";
-  if (p.bias != nullptr || p.activation != Activation::kNone) return "has no bias and no activation; use algo=None";
-  if (p.precision != Precision::kTensorCore) return "adds up inside the tensor cores only; use algo=None";
   if (p.m == 0 || p.n == 0 || p.k == 0) return "";
   const std::string a = tma_view(p.a, p.m, p.k, "a").refusal, b = tma_view(p.b, p.k, p.n, "b").refusal;
-  if (!a.empty() || !b.empty()) return (a.empty() ? b : a) + "; use algo=None";
+  if (!a.empty() || !b.empty()) return a.empty() ? b : a;
   constexpr int kSmallest = 64 * 64;
-  if (ceil_div(p.m, 64) * ceil_div(p.n, 64) > INT32_MAX) return "has more than 2^31 tiles of " + std::to_string(kSmallest);
+  if (ceil_div(p.m, 64) * ceil_div(p.n, 64) > INT32_MAX)
+    return "has more than 2^31 tiles of " + std::to_string(kSmallest);
   return "";
 }
 
@@ -223,6 +231,6 @@ int launch_wgmma_plan(const GemmProblem& problem, const DeviceInfo& device, cons
 }
 
 extern const KernelEntry wgmma_entry = {
-    .refuses = refuses_wgmma, .global_reads = reads_wgmma, .launch = launch_wgmma};
+    .features = kAccumulateFeature, .refuses = refuses_wgmma, .global_reads = reads_wgmma, .launch = launch_wgmma};
 
 }  // namespace tcgemm
