@@ -16,21 +16,15 @@ struct LaunchShape {
   int64_t blocks = 1;  // one-dimensional: the y and z dimensions of a grid end at 65535
   int threads = 1;
   int shared_bytes = 0;
-  int cluster = 1;  // blocks that share their shared memory; `blocks` is a multiple
-  // The kernel waits by itself (wait_for_previous_kernel) before it touches memory, so its launch may overlap the end
-  // of the kernel before it.
-  bool early = false;
 };
-
-// In a kernel launched early (sm_90): until the kernels before it on the stream are done and their writes are seen.
-__device__ __forceinline__ void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;\n" ::: "memory"); }
 
 // Enqueues kernel(args...) on `stream`, or fills in stream.footprint. Returns a cudaError_t.
 template <class... Params, class... Args>
 int launch(void (*kernel)(Params...), const LaunchShape& shape, const Stream& stream, Args&&... args) {
   if (stream.footprint != nullptr || shape.shared_bytes > kDefaultSharedBytes) {
     const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes);
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                   shape.shared_bytes);
     if (error != cudaSuccess) return error;
   }
   if (stream.footprint != nullptr) {
@@ -42,19 +36,6 @@ int launch(void (*kernel)(Params...), const LaunchShape& shape, const Stream& st
   config.blockDim = dim3(shape.threads);
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream.handle;
-  cudaLaunchAttribute attributes[2] = {};
-  config.attrs = attributes;
-  if (shape.cluster > 1) {
-    cudaLaunchAttribute& cluster = attributes[config.numAttrs++];
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = static_cast<unsigned>(shape.cluster);
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  }
-  if (shape.early) {
-    cudaLaunchAttribute& early = attributes[config.numAttrs++];
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-  }
   return cudaLaunchKernelEx(&config, kernel, Params(static_cast<Args&&>(args))...);
 }
 

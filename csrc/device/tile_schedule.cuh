@@ -16,19 +16,11 @@ struct Unit {
   bool first;  // of its tile: later ones add to C
 };
 
-// Which of the grid's workers this block is. The two blocks of a cluster are one worker: they take a pair of tiles
-// that lie side by side, and (row, col) leads from the pair's corner to this block's tile.
-struct Worker {
-  int count, index;
-  int row = 0, col = 0;
-};
-
-// The units of a worker, in steps of BM x BN (a pair, in a cluster). With TURNS = 2 they alternate between two
-// warpgroups, and all the chains of a tile fall to one of them, so that each element of C is added up by one thread.
+// The units of a block. With TURNS = 2 they alternate between two warpgroups, and all the chains of a tile fall to one
+// of them, so that each element of C is added up by one thread.
 template <int BM, int BN, int TURNS>
 struct Schedule {
   Tiling tiling;
-  Worker worker;
 
   // Whether there is a unit u. Not a number of units: it would live in a register through every main loop.
   __device__ __forceinline__ bool has(int u) const { return exists(u / (TURNS * tiling.chains) * TURNS); }
@@ -42,14 +34,14 @@ struct Schedule {
   __device__ __forceinline__ Unit unit(int u) const {
     const int round = u / (TURNS * tiling.chains), turn = u - round * TURNS * tiling.chains;
     const int index = round * TURNS + turn % TURNS, chain = turn / TURNS;
-    const int tile = index * worker.count + worker.index;
+    const int tile = tile_of(index);
     const int per_group = tiling.group * tiling.tiles_n;
     const int group = tile / per_group, in_group = tile - group * per_group;
     const int rows = min(tiling.group, tiling.tiles_m - group * tiling.group);
     const int k_block0 = chain * tiling.k_blocks_per_chain;
     Unit unit;
-    unit.row0 = (group * tiling.group + in_group % rows) * BM + worker.row;
-    unit.col0 = in_group / rows * BN + worker.col;
+    unit.row0 = (group * tiling.group + in_group % rows) * BM;
+    unit.col0 = in_group / rows * BN;
     unit.k_block0 = k_block0;
     unit.k_blocks = exists(index) ? min(tiling.k_blocks_per_chain, tiling.k_blocks - k_block0) : 0;
     unit.first = chain == 0;
@@ -57,9 +49,10 @@ struct Schedule {
   }
 
  private:
-  __device__ __forceinline__ bool exists(int index) const {
-    return index * worker.count + worker.index < tiling.tiles_m * tiling.tiles_n;
+  __device__ __forceinline__ static int tile_of(int index) {
+    return index * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
   }
+  __device__ __forceinline__ bool exists(int index) const { return tile_of(index) < tiling.tiles_m * tiling.tiles_n; }
 };
 
 }  // namespace tcgemm

@@ -21,14 +21,12 @@ template <int FORM>
 struct Ring {
   static constexpr WgmmaForm kForm = kWgmmaForms[FORM];
   static constexpr int BM = kForm.bm, BN = kForm.bn, kStages = kForm.stages;
-  static constexpr int kCluster = kForm.cluster();
-  static constexpr bool kShareA = kForm.share == Share::kA, kShareB = kForm.share == Share::kB;
-  static constexpr bool kPingPong = kForm.ping_pong, kDeferred = kForm.deferred;
+  static constexpr bool kPingPong = kForm.ping_pong(), kDeferred = kForm.deferred();
   static constexpr int kRows = kForm.rows_per_group(), kBlocksM = kRows / kWgmmaM;  // of a warpgroup
-  static constexpr int kABytes = BM * BK * 2, kBBytes = wgmma_blocks_of_64(BN) * kBlockOf64Bytes;
+  static constexpr int kABytes = BM * BK * 2, kBBytes = (BN + 63) / 64 * kBlockOf64Bytes;
   static constexpr int kCBytes = kDeferred ? 4 * kConsumers * DeferredStore::kWarpBytes : 0;
   static constexpr int kSharedBytes = kStages * (kABytes + kBBytes + 2 * 8) + kCBytes;
-  static_assert(kRows % kWgmmaM == 0 && BN % 16 == 0, "half of a shared B is a whole number of swizzle atoms");
+  static_assert(kRows % kWgmmaM == 0 && BN % 16 == 0, "wgmma is 64 rows, stores are 16 columns");
   static_assert(kSharedBytes <= kSharedBytesPerBlock, "the ring must fit");
   static_assert(kGroupThreads * (kForm.producer_registers + kConsumers * kForm.consumer_registers) <= 65536);
   static_assert(!kDeferred || (!kPingPong && kBlocksM == 1 && BN == 256), "deferred stores know this shape only");
@@ -44,49 +42,28 @@ struct Ring {
   }
   __device__ __forceinline__ Mbarrier empty(int stage) const { return full(kStages + stage); }
 
-  // By all lanes of each consuming warp: this warp has read the stage. Who filled it, both blocks of a cluster, may
-  // fill it again.
+  // By all lanes of each consuming warp: this warp has read the stage.
   __device__ __forceinline__ void release(int stage) const {
-    const int lane = threadIdx.x % 32;
-    if constexpr (kCluster == 1) {
-      if (lane == 0) empty(stage).arrive();
-    } else {
-      if (lane < kCluster) empty(stage).arrive_at(lane);
-    }
+    if (threadIdx.x % 32 == 0) empty(stage).arrive();
   }
 };
 
 template <class R>
-using RingSchedule = Schedule<R::kForm.pair_bm(), R::kForm.pair_bn(), R::kPingPong ? kConsumers : 1>;
+using RingSchedule = Schedule<R::BM, R::BN, R::kPingPong ? kConsumers : 1>;
 
-template <class R>
-__device__ __forceinline__ Worker worker_of_block() {
-  const int rank = static_cast<int>(blockIdx.x) % R::kCluster;
-  return {static_cast<int>(gridDim.x) / R::kCluster, static_cast<int>(blockIdx.x) / R::kCluster,
-          R::kShareB ? rank * R::BM : 0, R::kShareA ? rank * R::BN : 0};
-}
-
-// EXTENT rows of A, or columns of B, x 64 k, and how they come: whole, or half by each block of a cluster to both.
-// Lines along k come in one box, the others in a box for each 64 of the extent.
-template <Lines LINES, int EXTENT, bool SHARED>
+// EXTENT rows of A, or columns of B, x 64 k. Lines along k come in one box, the others in a box for each 64 of the
+// extent.
+template <Lines LINES, int EXTENT>
 struct Loads {
   static constexpr bool kK = LINES == Lines::kAlongK;
-  static constexpr int kBoxes = kK ? 1 : wgmma_blocks_of_64(EXTENT);
-  static constexpr int kLinesOfBox = (kK ? EXTENT : BK) / (SHARED ? 2 : 1);
-  static constexpr int kBytes = (kK ? EXTENT : kBoxes * BK) * kSwizzleBytes;  // that arrive, halves from the peer too
-  static_assert(kLinesOfBox % 8 == 0, "a box is a whole number of swizzle atoms");
+  static constexpr int kBoxes = kK ? 1 : (EXTENT + 63) / 64;
+  static constexpr int kLinesOfBox = kK ? EXTENT : BK;
+  static constexpr int kBytes = kBoxes * kLinesOfBox * kSwizzleBytes;
 
   __device__ __forceinline__ static void load(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full) {
-    const int line0 = SHARED ? static_cast<int>(blockIdx.x) % 2 * kLinesOfBox : 0;
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
-      const uint32_t box = to + i * kBlockOf64Bytes + line0 * kSwizzleBytes;
-      const int inner = kK ? k0 : mn0 + 64 * i, outer = (kK ? mn0 : k0) + line0;
-      if constexpr (SHARED) {
-        tma_load_to_both(box, map, inner, outer, full);
-      } else {
-        tma_load(box, map, inner, outer, full);
-      }
+      tma_load(to + i * kBlockOf64Bytes, map, kK ? k0 : mn0 + 64 * i, kK ? mn0 : k0, full);
     }
   }
 };
@@ -94,15 +71,14 @@ struct Loads {
 template <Lines A, Lines B, class R>
 __device__ __forceinline__ void produce(const R& ring, const RingSchedule<R>& schedule, const CUtensorMap& map_a,
                                         const CUtensorMap& map_b) {
-  using LoadsA = Loads<A, R::BM, R::kShareA>;
-  using LoadsB = Loads<B, R::BN, R::kShareB>;
+  using LoadsA = Loads<A, R::BM>;
+  using LoadsB = Loads<B, R::BN>;
   RingCursor<R::kStages> at;
   for (int u = 0; schedule.has(u); ++u) {
     const Unit unit = schedule.unit(u);
     for (int kb = 0; kb < unit.k_blocks; ++kb) {
       ring.empty(at.slot).wait(at.parity ^ 1);
       const Mbarrier full = ring.full(at.slot);
-      // The peer's half may land before the announcement: the phase cannot end before this arrival.
       full.arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
       const int k0 = (unit.k_block0 + kb) * BK;
       LoadsA::load(ring.a(at.slot), map_a, unit.row0, k0, full);

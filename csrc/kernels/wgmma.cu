@@ -7,15 +7,17 @@
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
-//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done, in both blocks of a cluster
-//                   x blocks of a cluster
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done
 //   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
 //
-// Storing a tile takes as long as the SM's store path makes it (32 bytes a clock): cooperative forms show it,
-// ping-pong hides it behind the other warpgroup's main loop. In a cluster of two each block asks for half of the
-// operand that both need, and TMA sends it to both. device/wgmma_forms.h has the forms and their choice.
+// Storing a tile takes as long as the SM's store path makes it (32 bytes a clock). Ping-pong hides it behind the other
+// warpgroup's main loop; of the cooperative forms one defers it into its own next main loop, and the others show it.
+// device/wgmma_forms.h has the forms and their choice.
+//
+// Clusters of two that share an operand, launching before the kernel before has ended, and L2 promotion were measured
+// and gained nothing (docs/log.md).
 //
 // Needs: compute capability 9.0 (code for sm_90a), and operands that TMA can address: 16-byte base and line stride.
 // Next: operands that TMA cannot address.
@@ -97,20 +99,15 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
     for (int stage = 0; stage < R::kStages; ++stage) {
       ring.full(stage).init(1);
-      ring.empty(stage).init(4 * (R::kPingPong ? 1 : kConsumers) * R::kCluster);
+      ring.empty(stage).init(4 * (R::kPingPong ? 1 : kConsumers));
     }
     fence_mbarrier_init();
     tma_prefetch_map(map_a);
     tma_prefetch_map(map_b);
     if constexpr (R::kDeferred) tma_prefetch_map(map_c);
   }
-  if constexpr (R::kCluster == 1) {
-    __syncthreads();
-  } else {
-    cluster_sync();
-  }
-  wait_for_previous_kernel();
-  const RingSchedule<R> schedule = {tiling, worker_of_block<R>()};
+  __syncthreads();
+  const RingSchedule<R> schedule = {tiling};
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
@@ -125,7 +122,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   // Here, for all threads: in the consumers' branch it costs them registers.
   if constexpr (R::kDeferred) tma_store_wait_read();
-  if constexpr (R::kCluster > 1) cluster_sync();  // the peer's last arrivals must find this block's barriers
 }
 
 // C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are
@@ -148,9 +144,9 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   using R = Ring<FORM>;
   CUtensorMap map_a = {}, map_b = {}, map_c = {};
   if (p.stream.footprint == nullptr) {
-    const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM, R::kShareA>::kLinesOfBox, plan.promote);
+    const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM>::kLinesOfBox);
     if (error_a != cudaSuccess) return error_a;
-    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN, R::kShareB>::kLinesOfBox, plan.promote);
+    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN>::kLinesOfBox);
     if (error_b != cudaSuccess) return error_b;
     const TmaView c = {p.c.data, p.n, p.m, p.m == 1 ? (p.n + 3) / 4 * 4 : p.c.row_stride};
     const int error_c = R::kDeferred ? tma_encode(&map_c, c, DType::kFloat32, 16) : cudaSuccess;
@@ -164,11 +160,9 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
                          static_cast<int>(plan.chains),
                          static_cast<int>(ceil_div(k_blocks, plan.chains))};
   return launch(wgmma_kernel<T, A, B, FORM>,
-                {.blocks = std::min<int64_t>(device.sm_count / R::kCluster, plan.tiles_m * plan.tiles_n) * R::kCluster,
+                {.blocks = std::min<int64_t>(device.sm_count, plan.tiles_m * plan.tiles_n),
                  .threads = kThreads,
-                 .shared_bytes = R::kSharedBytes,
-                 .cluster = R::kCluster,
-                 .early = plan.early},
+                 .shared_bytes = R::kSharedBytes},
                 p.stream, map_a, map_b, map_c, wgmma_result(p), tiling);
 }
 
@@ -191,15 +185,13 @@ std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
   if (p.m == 0 || p.n == 0 || p.k == 0) return "";
   const std::string a = tma_view(p.a, p.m, p.k, "a").refusal, b = tma_view(p.b, p.k, p.n, "b").refusal;
   if (!a.empty() || !b.empty()) return a.empty() ? b : a;
-  constexpr int kSmallest = 64 * 64;
-  if (ceil_div(p.m, 64) * ceil_div(p.n, 64) > INT32_MAX)
-    return "has more than 2^31 tiles of " + std::to_string(kSmallest);
+  const int64_t tiles = ceil_div(p.m, 128) * ceil_div(p.n, 64);
+  if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 128x64, they are counted in 31 bits";
   return "";
 }
 
-int launch_wgmma(const GemmProblem& problem, const DeviceInfo& device) {
-  const GemmProblem p = with_row_major_result(problem);
-  return launch_wgmma_plan(p, device, wgmma_plan(p.m, p.n, p.k, device.sm_count, may_defer(p)));
+WgmmaTask task_of(const GemmProblem& p, const DeviceInfo& device) {
+  return {p.m, p.n, p.k, device.sm_count, may_defer(p), !tma_view(p.b, p.k, p.n, "b").along_cols};
 }
 
 // Copies that the producer asks for, for one tile: a box is at most 64 x 256.
@@ -210,14 +202,9 @@ int64_t reads_wgmma(const GemmProblem& problem) {
   return ceil_div(p.k, BK) * (boxes_a + boxes_b);
 }
 
-}  // namespace
-
-int launch_wgmma_plan(const GemmProblem& problem, const DeviceInfo& device, const WgmmaPlan& plan) {
-  const GemmProblem p = with_row_major_result(problem);
+int launch_plan(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& plan) {
   const TmaView a = tma_view(p.a, p.m, p.k, "a"), b = tma_view(p.b, p.k, p.n, "b");
   if (!a.refusal.empty() || !b.refusal.empty()) return cudaErrorInvalidValue;
-  const bool waits = kWgmmaForms[plan.form].deferred;
-  if (waits && (!may_defer(p) || plan.chains > 1 || p.k < kMinDeferredK)) return cudaErrorInvalidValue;
   const auto for_layout = [&]<class T>() {
     if (a.along_cols) {
       return b.along_cols ? launch_row<T, Lines::kAlongK, Lines::kAlongMn>(p, device, plan, a, b)
@@ -228,6 +215,20 @@ int launch_wgmma_plan(const GemmProblem& problem, const DeviceInfo& device, cons
   };
   return p.dtype == DType::kFloat16 ? for_layout.template operator()<__half>()
                                     : for_layout.template operator()<__nv_bfloat16>();
+}
+
+int launch_wgmma(const GemmProblem& problem, const DeviceInfo& device) {
+  const GemmProblem p = with_row_major_result(problem);
+  return launch_plan(p, device, wgmma_plan(task_of(p, device)));
+}
+
+}  // namespace
+
+int launch_wgmma_form(const GemmProblem& problem, const DeviceInfo& device, int form) {
+  const GemmProblem p = with_row_major_result(problem);
+  const WgmmaTask task = task_of(p, device);
+  if (!wgmma_form_can(kWgmmaForms[form], task)) return cudaErrorInvalidValue;
+  return launch_plan(p, device, wgmma_plan_form(form, task));
 }
 
 extern const KernelEntry wgmma_entry = {
