@@ -81,8 +81,8 @@ __device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedu
     deferred.take(c, map_c, shared, acc[0], unit.row0 + row_in_tile + warp * 16, unit.col0);
     if (!schedule.has(++u)) break;
     multiply_unit<kHead, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [&](int kb) { deferred.store(c, kb); });
-    finish_unit(acc, ring, at,
-                k_blocks);  // no wgmma is under way where the loop turns: ptxas would serialise them all (C7518)
+    // No wgmma is under way where the loop turns: ptxas would serialise them all (C7518).
+    finish_unit(acc, ring, at, k_blocks);
   }
 #pragma unroll
   for (int h = 0; h < kHead; ++h) deferred.store(c, h);

@@ -1,5 +1,6 @@
 // Every tile form of wgmma by itself, on a GPU of compute capability 9.0: whole numbers, so that results are compared
-// bit for bit. Told of few SMs, the kernel starts few blocks, and each gets several tiles.
+// bit for bit. Told of few SMs, the kernel starts few blocks, and each gets several tiles. Also what to give to
+// compute-sanitizer: tests/sanitize.py reaches only the forms that its small problems get.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -135,7 +136,7 @@ bool run(int form, const Case& x, const Numbers& numbers, bool a_by_col, bool b_
     }
   }
   CHECK(wrong == 0 && c.guards_hold(), "%s %s %s %c%c %lldx%lldx%lld: %lld wrong, guards %s", kWgmmaForms[form].name,
-        x.accumulate ? "+=" : "=", sizeof(T) == 2 && p.dtype == DType::kFloat16 ? "fp16" : "bf16", a_by_col ? 'T' : 'N',
+        x.accumulate ? "+=" : "=", p.dtype == DType::kFloat16 ? "fp16" : "bf16", a_by_col ? 'T' : 'N',
         b_by_col ? 'T' : 'N', static_cast<long long>(x.m), static_cast<long long>(x.n), static_cast<long long>(x.k),
         static_cast<long long>(wrong), c.guards_hold() ? "hold" : "overwritten");
   return true;
