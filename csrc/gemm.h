@@ -64,15 +64,25 @@ struct DeviceInfo {
 // `rows` and `cols` matter because the stride of a dimension of size 1 is never used.
 bool reads_by_16_bytes(const Operand& operand, DType dtype, int64_t rows, int64_t cols);
 
+// Fields of GemmProblem that not every kernel honours.
+enum Feature : unsigned {
+  kBatchFeature = 1,
+  kBiasFeature = 2,
+  kActivationFeature = 4,
+  kAccumulateFeature = 8,
+  kFloat32PrecisionFeature = 16,
+};
+
 // What a kernel's file offers besides its row in kernels.def.
 struct KernelEntry {
-  // Empty, or why this kernel cannot take the problem, with the numbers and the remedy.
-  std::string (*refuses)(const GemmProblem&, const DeviceInfo&);
-  int64_t (*workspace_bytes)(const GemmProblem&, const DeviceInfo&);
+  unsigned features = 0;  // of Feature; why_not() refuses a problem that asks for another
+  // Empty, or why this kernel cannot take the problem, with the numbers and the remedy. nullptr: takes all.
+  std::string (*refuses)(const GemmProblem&, const DeviceInfo&) = nullptr;
+  int64_t (*workspace_bytes)(const GemmProblem&, const DeviceInfo&) = nullptr;  // nullptr: none
   // Global load instructions that the busiest thread issues (a vector load is one).
-  int64_t (*global_reads)(const GemmProblem&);
+  int64_t (*global_reads)(const GemmProblem&) = nullptr;
   // A cudaError_t. Enqueues on problem.stream; neither allocates nor synchronises.
-  int (*launch)(const GemmProblem&, const DeviceInfo&);
+  int (*launch)(const GemmProblem&, const DeviceInfo&) = nullptr;
 };
 
 // A row of kernels.def.

@@ -60,6 +60,7 @@ struct alignas(32) SharedArray {
   T data[N];
   __device__ __forceinline__ T& operator[](int i) { return data[i]; }
   __device__ __forceinline__ operator SharedSpan<T>() { return {data}; }
+  __device__ __forceinline__ SharedSpan<T> from(int i) { return {data + i}; }
 };
 
 // The launch's dynamic shared memory, from `offset` bytes on (a multiple of 32).

@@ -1,0 +1,155 @@
+// WMMA fed by a pipeline: the next tiles load while this one multiplies.
+//
+// Changed: the K step is 32, and from sm_80 on cp.async fills a ring of stages, so that kStages - 1 steps are under way
+//          while one is multiplied: one barrier a step. Older code, which has no cp.async, holds the next step's chunks
+//          in registers while it multiplies (two stages). Blocks run in groups that share operands in the L2 cache.
+// Costs:   75 KB of shared memory (38 before sm_80); the same 6 fragment loads for 8 products as wmma_staged.
+// Needs:   nothing: edges are zero-filled. An operand that cannot be read by 16 bytes is read by element, without
+//          cp.async, into the same ring.
+// Next:    mma_sync names the fragments' lanes itself, which lets it swizzle in place of padding.
+#include "../device/launch.cuh"
+#include "../device/select.cuh"
+#include "../device/tile.cuh"
+#include "../device/wmma_store.cuh"
+
+namespace tcgemm {
+namespace {
+
+constexpr int BM = 128, BN = 128, BK = 32, WM = 32, WN = 64;
+constexpr int kPad = 8;  // halves: lines of 40 and 136 are an odd multiple of 16 bytes, so rows share no banks
+constexpr int kWarpsN = BN / WN, kWarps = BM / WM * kWarpsN, kThreads = 32 * kWarps;
+constexpr int kFragsM = WM / kWmmaDim, kFragsN = WN / kWmmaDim;
+constexpr int kGroup = 8;  // rows of tiles in a group of blocks
+__host__ __device__ constexpr int stages(bool has_cp_async) { return has_cp_async ? 4 : 2; }
+
+template <class T, Major MAJOR_A, Major MAJOR_B>
+struct Stage {
+  using TileA = TileShape<BM, BK, MAJOR_A, kPad>;
+  using TileB = TileShape<BK, BN, MAJOR_B, kPad>;
+  static_assert(TileA::kLd / 8 % 2 == 1 && TileB::kLd / 8 % 2 == 1, "even 16-byte stride: rows would share banks");
+  static constexpr int kElements = TileA::kElements + TileB::kElements;
+  static constexpr int kBytes = kElements * static_cast<int>(sizeof(T));
+  static_assert(kBytes % 32 == 0, "WMMA wants 32-byte aligned tiles");
+
+  SharedSpan<T> tile_a, tile_b;
+  __device__ __forceinline__ explicit Stage(int index)
+      : tile_a(dynamic_shared<T>(index * kBytes, TileA::kElements)),
+        tile_b(dynamic_shared<T>(index * kBytes + TileA::kElements * static_cast<int>(sizeof(T)),
+                                 TileB::kElements)) {}
+};
+
+// acc += tile_a * tile_b for the warp's 32x64 part.
+template <class T, Major MAJOR_A, Major MAJOR_B>
+__device__ __forceinline__ void multiply_stage(FragmentC (&acc)[kFragsM][kFragsN],
+                                               const Stage<T, MAJOR_A, MAJOR_B>& stage, int warp_m, int warp_n) {
+  using TileA = typename Stage<T, MAJOR_A, MAJOR_B>::TileA;
+  using TileB = typename Stage<T, MAJOR_A, MAJOR_B>::TileB;
+#pragma unroll
+  for (int kk = 0; kk < BK; kk += kWmmaDim) {
+    FragmentA<T, MAJOR_A> frag_a[kFragsM];
+    FragmentB<T, MAJOR_B> frag_b[kFragsN];
+#pragma unroll
+    for (int i = 0; i < kFragsM; ++i) {
+      load_fragment(frag_a[i], stage.tile_a, TileA::at(warp_m + i * kWmmaDim, kk), TileA::kLd);
+    }
+#pragma unroll
+    for (int j = 0; j < kFragsN; ++j) {
+      load_fragment(frag_b[j], stage.tile_b, TileB::at(kk, warp_n + j * kWmmaDim), TileB::kLd);
+    }
+#pragma unroll
+    for (int i = 0; i < kFragsM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kFragsN; ++j) multiply<T, MAJOR_A, MAJOR_B>(acc[i][j], frag_a[i], frag_b[j]);
+    }
+  }
+}
+
+template <class T, Major MAJOR_A, Major MAJOR_B>
+__global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
+    wmma_pipelined_kernel(const Matrix<const T> a, const Matrix<const T> b, const OutputMatrix c) {
+  using Ring = Stage<T, MAJOR_A, MAJOR_B>;
+  using TileA = typename Ring::TileA;
+  using TileB = typename Ring::TileB;
+  constexpr int kStages = stages(kHasCpAsync);
+
+  // Place.
+  int64_t tile_m, tile_n;
+  place_block<kGroup>(blockIdx.x, ceil_div(c.rows, BM), ceil_div(c.cols, BN), tile_m, tile_n);
+  const int64_t m0 = tile_m * BM, n0 = tile_n * BN;
+  const int thread = threadIdx.x, warp = thread / 32;
+  const int warp_m = warp / kWarpsN * WM, warp_n = warp % kWarpsN * WN;
+  const int steps = static_cast<int>(ceil_div(a.cols, BK));
+
+  FragmentC acc[kFragsM][kFragsN];
+#pragma unroll
+  for (int i = 0; i < kFragsM; ++i) {
+#pragma unroll
+    for (int j = 0; j < kFragsN; ++j) fill_fragment(acc[i][j], 0.0f);
+  }
+
+  if constexpr (kHasCpAsync) {
+    // A group a step, also an empty one past the end, so that the wait below always covers the step it needs.
+    const auto load_step = [&](int step) {
+      if (step < steps) {
+        const Ring stage(step % kStages);
+        fill_tile_async<TileA, kThreads>(stage.tile_a, a, m0, int64_t{step} * BK, thread);
+        fill_tile_async<TileB, kThreads>(stage.tile_b, b, int64_t{step} * BK, n0, thread);
+      }
+      cp_async_commit();
+    };
+    for (int step = 0; step < kStages - 1; ++step) load_step(step);
+    for (int step = 0; step < steps; ++step) {
+      cp_async_wait<kStages - 2>();  // this thread's part of `step` has landed
+      __syncthreads();               // so have the others', and all are done with the stage that is filled next
+      load_step(step + kStages - 1);
+      multiply_stage(acc, Ring(step % kStages), warp_m, warp_n);
+    }
+    cp_async_wait<0>();
+  } else {
+    TileCache<TileA, kThreads, T> next_a;
+    TileCache<TileB, kThreads, T> next_b;
+    next_a.load(a, m0, 0, thread);
+    next_b.load(b, 0, n0, thread);
+    for (int step = 0; step < steps; ++step) {
+      const Ring stage(step % kStages);
+      next_a.store(stage.tile_a, thread);
+      next_b.store(stage.tile_b, thread);
+      __syncthreads();  // the stage is full, and all are done with the other one, which is filled next
+      if (step + 1 < steps) {
+        next_a.load(a, m0, int64_t{step + 1} * BK, thread);
+        next_b.load(b, int64_t{step + 1} * BK, n0, thread);
+      }
+      multiply_stage(acc, stage, warp_m, warp_n);
+    }
+  }
+
+  // Store. The ring has been read to the end: its first bytes serve as scratch.
+  __syncthreads();
+  const SharedSpan<float> scratch = dynamic_shared<float>(0, kWarps * kFragmentElements);
+  store_accumulators(c, m0 + warp_m, n0 + warp_n, acc, scratch.from(warp * kFragmentElements), thread % 32);
+}
+
+int launch_wmma_pipelined(const GemmProblem& p, const DeviceInfo& device) {
+  return for_type_and_layout(p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() {
+    return launch(wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B>,
+                  {.blocks = ceil_div(p.m, BM) * ceil_div(p.n, BN),
+                   .threads = kThreads,
+                   .shared_bytes = stages(device.code_arch >= 80) * Stage<T, MAJOR_A, MAJOR_B>::kBytes},
+                  p.stream, input_matrix<T>(p.a, p.dtype, p.m, p.k), input_matrix<T>(p.b, p.dtype, p.k, p.n),
+                  output_matrix(p));
+  });
+}
+
+int64_t reads_wmma_pipelined(const GemmProblem& p) {
+  using Tiles = Stage<__half, Major::kRow, Major::kRow>;  // the count is the same for every type and layout
+  const int64_t steps = ceil_div(p.k, BK);
+  return tile_reads<Tiles::TileA, kThreads, __half>(p.a, p.dtype, p.m, p.k, steps) +
+         tile_reads<Tiles::TileB, kThreads, __half>(p.b, p.dtype, p.k, p.n, steps);
+}
+
+}  // namespace
+
+extern const KernelEntry wmma_pipelined_entry = {.global_reads = reads_wmma_pipelined,
+                                                 .launch = launch_wmma_pipelined};
+
+}  // namespace tcgemm
