@@ -324,6 +324,7 @@ class Worker {
 
   void finish() {
     for (Warp& warp : block_.warps) flush(warp, true);
+    if (block_.traced) session->trace.describe(block_.shared);
     for (const auto& lane : block_.lanes) {
       block_.counts.reads_per_thread = std::max(block_.counts.reads_per_thread, lane->global_reads);
     }

@@ -1,5 +1,6 @@
 // device/memory.cuh under g++: the same names, with every access checked and counted.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -16,6 +17,8 @@ namespace tcgemm {
 
 using emulator::At;
 using emulator::Site;
+using std::max;
+using std::min;
 
 template <class T>
 struct Global;

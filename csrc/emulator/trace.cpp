@@ -78,6 +78,16 @@ int Trace::number(const void* object, const void* stack_top) {
   return numbers_.try_emplace(place, static_cast<int>(numbers_.size())).first->second;
 }
 
+void Trace::describe(const SharedMemory& memory) {
+  shared_.clear();
+  for (const auto& region : memory.regions()) {
+    shared_ += std::string(shared_.empty() ? "" : ",") + "{\"bytes\":" + std::to_string(region->size) +
+               ",\"element_bytes\":" + std::to_string(region->element_bytes) + ",\"dynamic\":" +
+               (region->dynamic ? "true" : "false") + ",\"file\":" + quoted(short_path(region->declared.file_name())) +
+               ",\"line\":" + std::to_string(region->declared.line()) + "}";
+  }
+}
+
 void Trace::add_event(int warp, Access access, const std::source_location& site, const std::string& details) {
   steps_.push_back("{\"warp\":" + std::to_string(warp) + ",\"access\":\"" + access_name(access) +
                    "\",\"file\":" + quoted(short_path(site.file_name())) +

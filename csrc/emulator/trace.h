@@ -10,6 +10,7 @@ namespace tcgemm::emulator {
 
 struct Warp;
 struct Column;
+class SharedMemory;
 enum class Access : uint8_t;
 
 class Trace {
@@ -24,13 +25,18 @@ class Trace {
   // The number of the fragment or register array that lies at this place in a lane's stack.
   int number(const void* object, const void* stack_top);
 
+  // The block's shared arrays, once it has run.
+  void describe(const SharedMemory& memory);
+
   const std::vector<std::string>& steps() const { return steps_; }
+  const std::string& shared() const { return shared_; }
 
  private:
   std::string value(const uint32_t* words, int bytes, int element_bytes) const;
 
   bool bfloat16_ = false;
   std::vector<std::string> steps_;
+  std::string shared_;
   std::map<int64_t, int> numbers_;
 };
 
