@@ -1,0 +1,152 @@
+"""Compiles kernels with g++ and links them with the emulator: objects are kept by the hash of what they are made of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+EMULATED_FAMILIES = ("SIMT", "WMMA", "MMA")  # TMA and wgmma stay outside
+_FLAGS = ("-std=c++20", "-O2", "-march=x86-64-v3", "-fno-pie", "-Wall", "-Wextra", "-Wno-unknown-pragmas")
+
+
+class BuildError(RuntimeError):
+    """The sources do not compile, or something that compiling needs is missing. The text says which."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A row of csrc/kernels.def: the algo's name, its source file and its family of architectures."""
+
+    algo: str
+    source: Path
+    family: str
+
+    @property
+    def emulated(self) -> bool:
+        return self.family in EMULATED_FAMILIES
+
+
+def source_root() -> Path:
+    """The folder that holds csrc/: TCGEMM_SOURCE, or where this package lies in a source tree.
+
+    Raises BuildError when neither holds the sources: an installed package carries none.
+    """
+    root = Path(os.environ.get("TCGEMM_SOURCE") or Path(__file__).resolve().parents[2])
+    if not (root / "csrc/emulator/hooks.h").is_file():
+        raise BuildError(
+            f"the emulator compiles the kernels' sources, and {root} holds no csrc/emulator; "
+            "set TCGEMM_SOURCE to a source tree of tcgemm"
+        )
+    return root
+
+
+def rungs() -> dict[str, Rung]:
+    """Every row of the table of kernels, by name, also those that the emulator cannot run."""
+    csrc = source_root() / "csrc"
+    rows = re.findall(r"^RUNG\((\w+), *(\w+), *(\w+),", (csrc / "kernels.def").read_text(), re.MULTILINE)
+    return {algo: Rung(algo, csrc / "kernels" / f"{source}.cu", family) for algo, source, family in rows}
+
+
+def emulated_algos() -> list[str]:
+    """The rungs that the emulator runs, in the order of the table."""
+    return [rung.algo for rung in rungs().values() if rung.emulated]
+
+
+def program(
+    sources: Sequence[Path] | None = None, *, trace: bool = False, arch: int = 90, csrc: Path | None = None
+) -> Path:
+    """An executable with the emulator and `sources` (default: every emulated rung of the table).
+
+    `trace` makes register arrays record too. `arch` below 80 takes the paths of hardware without cp.async. `csrc`
+    is another csrc folder to compile against, for copies of the tree. Raises BuildError with the compiler's words.
+    """
+    csrc = csrc or source_root() / "csrc"
+    if sources is None:
+        sources = sorted({csrc / "kernels" / rung.source.name for rung in rungs().values() if rung.emulated})
+    flags = [*_FLAGS, f"-I{_cuda_include()}", f"-DTCGEMM_EMULATED_ARCH={arch}"]
+    kernel_flags = [*flags, *(["-DTCGEMM_EMULATOR_TRACE"] if trace else []), f"-I{csrc}", f"-I{csrc / 'emulator'}"]
+    runtime = [*sorted((csrc / "emulator").glob("*.cpp")), csrc / "dispatch.cpp"]
+    headers = _headers_hash(csrc)
+    jobs = [(path, flags) for path in runtime] + [(Path(path), kernel_flags) for path in sources]
+    with ThreadPoolExecutor(max_workers=min(len(jobs), os.cpu_count() or 1)) as pool:
+        objects = list(pool.map(lambda job: _compile(*job, headers), jobs))
+    return _link(objects)
+
+
+def _compile(source: Path, flags: Sequence[str], headers: str) -> Path:
+    made_of = [source.read_bytes(), " ".join(flags).encode(), headers.encode(), _compiler_version().encode()]
+    # The path is in the object, as the file name of every finding.
+    out = _cache_folder() / f"{source.stem}-{_hash([*made_of, str(source).encode()])}.o"
+    if not out.exists():
+        _run([_compiler(), *flags, "-x", "c++", "-c", str(source)], out)
+    return out
+
+
+def _link(objects: Sequence[Path]) -> Path:
+    out = _cache_folder() / f"emulate-{_hash([str(path).encode() for path in objects])}"
+    if not out.exists():
+        _run([_compiler(), "-no-pie", *map(str, objects), "-lboost_context", "-pthread"], out)
+    return out
+
+
+def _run(command: Sequence[str], out: Path) -> None:
+    # To a file of its own first: several processes may build the same thing.
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        made = Path(folder) / out.name
+        done = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True)
+        if done.returncode != 0:
+            hint = ""
+            if "boost" in done.stderr:
+                hint = "\nBoost.Context is missing? (Debian, Ubuntu: apt-get install libboost-context-dev)"
+            raise BuildError(f"{' '.join(command)}\n{done.stderr}{hint}")
+        made.replace(out)
+
+
+def _headers_hash(csrc: Path) -> str:
+    headers = [*csrc.glob("*.h"), *csrc.glob("*.def"), *csrc.glob("device/*.cuh"), *csrc.glob("emulator/*.h")]
+    return _hash([part for path in sorted(headers) for part in (str(path.relative_to(csrc)).encode(), path.read_bytes())])
+
+
+def _hash(parts: Sequence[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()[:20]
+
+
+def _cache_folder() -> Path:
+    folder = Path(os.environ.get("TCGEMM_EMULATOR_CACHE") or source_root() / "build" / "emulator")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX") or "g++"
+
+
+@cache
+def _compiler_version() -> str:
+    if shutil.which(_compiler()) is None:
+        raise BuildError(f"{_compiler()} is missing: the emulator compiles kernels with g++ 12 or newer")
+    return subprocess.run([_compiler(), "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def _cuda_include() -> Path:
+    """A folder with cuda_fp16.h: of a toolkit, or of the packages that torch for CUDA brings."""
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    folders = [Path(home) / "include" for home in homes if home]
+    folders.append(Path(sysconfig.get_path("purelib")) / "nvidia/cu13/include")
+    for folder in folders:
+        if (folder / "cuda_fp16.h").is_file():
+            return folder
+    raise BuildError("cuda_fp16.h is missing: install the CUDA toolkit, or set CUDA_HOME")
