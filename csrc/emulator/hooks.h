@@ -84,6 +84,9 @@ void fragment_multiply(FragmentData& acc, const FragmentData& a, const FragmentD
 void fragment_store_shared(const View& tile, int64_t i, const FragmentData& acc, int64_t ld, Site site);
 void fragment_store_global(Extent* c, int64_t i, const FragmentData& acc, int64_t ld, Site site);
 
+// For tests that change a kernel's text: shows that the changed line ran.
+void reached(Site site = Site::current());
+
 struct Launch {
   int64_t blocks = 1;
   int threads = 1;

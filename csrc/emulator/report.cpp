@@ -30,6 +30,13 @@ std::string findings_json(const Session& session) {
   });
 }
 
+std::string reached_json(const Session& session) {
+  return array(session.reached(), [](const auto& entry) {
+    return "{" + member("file", entry.first.first) + "," + member("line", entry.first.second) + "," +
+           member("times", entry.second) + "}";
+  });
+}
+
 std::string counts_json(const Session& session) {
   const Counts& counts = session.counts();
   const std::string rows = array(counts.rows, [&](const auto& entry) {

@@ -171,7 +171,7 @@ std::string run(const Request& request) {
   const Kernel* kernel = find_kernel(algo.c_str());
   const int64_t declared = kernel != nullptr && kernel->entry->global_reads != nullptr ? kernel->entry->global_reads(p) : -1;
   return "{\"cpu_seconds\":" + std::to_string(seconds) + ",\"declared_reads\":" + std::to_string(declared) +
-         ",\"findings\":" + findings_json(run) + ",\"counts\":" + counts_json(run) + "}";
+         ",\"findings\":" + findings_json(run) + ",\"reached\":" + reached_json(run) + ",\"counts\":" + counts_json(run) + "}";
 }
 
 }  // namespace

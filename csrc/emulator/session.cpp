@@ -87,6 +87,13 @@ void Session::report(Fault fault, const Site& site, const void* space, int64_t i
   findings_.push_back(std::move(finding));
 }
 
+void Session::reach(const Site& site) {
+  const std::lock_guard lock(mutex_);
+  ++reached_[{short_path(site.file_name()), site.line()}];
+}
+
+void reached(Site site) { session->reach(site); }
+
 void Session::add(const Counts& counts) {
   const std::lock_guard lock(mutex_);
   counts_.add(counts);

@@ -70,10 +70,12 @@ class Session {
   void report(Fault fault, const Site& site, const void* space, int64_t index,
               const std::function<std::string()>& text);
   void add(const Counts& counts);
+  void reach(const Site& site);
 
   const Options& options() const { return options_; }
   const std::vector<Finding>& findings() const { return findings_; }
   const Counts& counts() const { return counts_; }
+  const std::map<std::pair<std::string, unsigned>, int64_t>& reached() const { return reached_; }
   const std::vector<std::unique_ptr<Extent>>& extents() const { return extents_; }
   Trace trace;
 
@@ -84,6 +86,7 @@ class Session {
   std::vector<Finding> findings_;
   std::map<std::tuple<Fault, unsigned, const void*>, size_t> known_;
   Counts counts_;
+  std::map<std::pair<std::string, unsigned>, int64_t> reached_;  // file and line: how often
 };
 
 // The session of the launch that runs now. One at a time in a process.

@@ -62,29 +62,31 @@ def emulated_algos() -> list[str]:
     return [rung.algo for rung in rungs().values() if rung.emulated]
 
 
-def program(
-    sources: Sequence[Path] | None = None, *, trace: bool = False, arch: int = 90, csrc: Path | None = None
-) -> Path:
-    """An executable with the emulator and `sources` (default: every emulated rung of the table).
+def program(sources: Sequence[Path] | None = None, *, trace: bool = False, arch: int = 90) -> Path:
+    """An executable with the emulator and the kernel files `sources` (default: every emulated rung of the table).
 
-    `trace` makes register arrays record too. `arch` below 80 takes the paths of hardware without cp.async. `csrc`
-    is another csrc folder to compile against, for copies of the tree. Raises BuildError with the compiler's words.
+    A source in a folder of its own csrc/ (a copy of the tree) is compiled against that tree's device/. `trace` makes
+    register arrays record too. `arch` below 80 takes the paths of hardware without cp.async. Raises BuildError with
+    the compiler's words.
     """
-    csrc = csrc or source_root() / "csrc"
+    csrc = source_root() / "csrc"
     if sources is None:
-        sources = sorted({csrc / "kernels" / rung.source.name for rung in rungs().values() if rung.emulated})
+        sources = sorted({rung.source for rung in rungs().values() if rung.emulated})
     flags = [*_FLAGS, f"-I{_cuda_include()}", f"-DTCGEMM_EMULATED_ARCH={arch}"]
-    kernel_flags = [*flags, *(["-DTCGEMM_EMULATOR_TRACE"] if trace else []), f"-I{csrc}", f"-I{csrc / 'emulator'}"]
+    kernel_flags = [*flags, *(["-DTCGEMM_EMULATOR_TRACE"] if trace else [])]
     runtime = [*sorted((csrc / "emulator").glob("*.cpp")), csrc / "dispatch.cpp"]
-    headers = _headers_hash(csrc)
-    jobs = [(path, flags) for path in runtime] + [(Path(path), kernel_flags) for path in sources]
+    jobs = [(path, flags, csrc) for path in runtime]
+    for source in sources:
+        tree = source.resolve().parents[1]
+        tree = tree if (tree / "device/memory.cuh").is_file() else csrc
+        jobs.append((source.resolve(), [*kernel_flags, f"-I{tree}"], tree))
     with ThreadPoolExecutor(max_workers=min(len(jobs), os.cpu_count() or 1)) as pool:
-        objects = list(pool.map(lambda job: _compile(*job, headers), jobs))
+        objects = list(pool.map(lambda job: _compile(*job), jobs))
     return _link(objects)
 
 
-def _compile(source: Path, flags: Sequence[str], headers: str) -> Path:
-    made_of = [source.read_bytes(), " ".join(flags).encode(), headers.encode(), _compiler_version().encode()]
+def _compile(source: Path, flags: Sequence[str], tree: Path) -> Path:
+    made_of = [source.read_bytes(), " ".join(flags).encode(), _headers_hash(tree).encode(), _compiler_version().encode()]
     # The path is in the object, as the file name of every finding.
     out = _cache_folder() / f"{source.stem}-{_hash([*made_of, str(source).encode()])}.o"
     if not out.exists():

@@ -97,6 +97,7 @@ class Result:
     c: Tensor  # [m, n], float32, contiguous
     findings: list[Finding]
     counts: Counts
+    reached: int  # how often emulator::reached() ran, which tests put into kernels
     declared_reads: int  # what the kernel's own formula says about reads_per_thread; -1: it has none
     cpu_seconds: float
 
@@ -171,6 +172,7 @@ class Emulator:
             got,
             [Finding(**each) for each in answer["findings"]],
             _counts(answer["counts"]),
+            sum(each["times"] for each in answer["reached"]),
             answer["declared_reads"],
             answer["cpu_seconds"],
         )
