@@ -163,9 +163,7 @@ def guarded(
 ) -> Buffer:
     """A matrix of any non-negative strides, `offset` elements behind a 256-byte aligned address, between guards."""
     size = dtype.itemsize
-    extent = (
-        0 if 0 in shape else 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
-    )
+    extent = 0 if 0 in shape else 1 + sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
     guard, slack = GUARD_BYTES // size, ALIGNMENT // size
     storage = torch.empty(slack + guard + offset + extent + guard, dtype=dtype, device=device)
     _bits(storage).fill_(_CANARY_BITS[size])

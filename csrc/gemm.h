@@ -98,6 +98,10 @@ struct Kernel {
   const KernelEntry* entry;
 };
 
+inline int64_t workspace_bytes(const Kernel& kernel, const GemmProblem& problem, const DeviceInfo& device) {
+  return kernel.entry->workspace_bytes == nullptr ? 0 : kernel.entry->workspace_bytes(problem, device);
+}
+
 // Every kernel, in the order of the table. `count` is set to their number.
 const Kernel* kernels(int* count);
 // The row called `name`, or nullptr.

@@ -104,10 +104,14 @@ pins() {
 # Those lines of pins whose package $python lacks, whatever its version.
 lacking() {
   pins | "$python" -c '
-import importlib.metadata, re, sys
+import importlib.metadata, sys
+from pip._vendor.packaging.requirements import Requirement
 for line in sys.stdin:
+    package = Requirement(line.strip())
+    if package.marker and not package.marker.evaluate():
+        continue
     try:
-        importlib.metadata.version(re.match(r"[\w.-]+", line)[0])
+        importlib.metadata.version(package.name)
     except importlib.metadata.PackageNotFoundError:
         print(line, end="")
 '
@@ -167,6 +171,3 @@ set_up() {
 }
 
 has_gpu() { "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; }
-
-# Where setup.py had CMake build: ctest runs there.
-cmake_tree() { find build -maxdepth 2 -name CMakeCache.txt -printf '%h\n' | head -n 1; }

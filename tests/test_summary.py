@@ -17,7 +17,9 @@ PYTEST = """
 CTEST = """
     <testsuite>
       <testcase name="d" status="run"><system-out>1 GPU</system-out></testcase>
-      <testcase name="e" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out>no GPU</system-out></testcase>
+      <testcase name="e" status="notrun">
+        <skipped message="SKIP_RETURN_CODE=77"/><system-out>no GPU</system-out>
+      </testcase>
     </testsuite>
 """
 

@@ -1,0 +1,215 @@
+"""Measures one problem: each rung checked first, then timed in pairs with cublas_mm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bench import accuracy, calls, device, stats, timing
+from bench.problems import Problem
+from bench.shapes import AUTO_ONLY, work
+from bench.subject import fill, subject
+from bench.timing import Effort
+
+SLOWEST_CALL_US = 0.5e6  # a rung that takes longer on a problem is not timed on it
+HOT_UNTIL_US = 3000  # above it a launch no longer shows, and the sustained figure says more
+HOST_UNTIL_US = 200  # above it the host waits for the device
+SUSTAINED_FROM_FLOP = 1e11
+NORMAL_FROM_FLOP = 1e10
+
+
+class Skipped(Exception):
+    """Why a rung was not measured on a problem."""
+
+
+@dataclass
+class Session:
+    """What one run holds. `document` is the result file as it grows."""
+
+    effort: Effort
+    algos: list[str] | None  # None: every rung of the table that takes the dtype, and auto
+    timer: timing.Timer
+    monitor: device.Monitor
+    document: dict
+    say: Callable[[str], None] = print
+    ceilings: dict[str, float] = field(default_factory=dict)
+
+    def algos_for(self, problem: Problem) -> list[str]:
+        if self.algos:
+            return self.algos
+        if problem.name in AUTO_ONLY:
+            return ["auto"]
+        return ["auto", *calls.rungs(problem.dtype)]
+
+
+class Measurement:
+    """One problem: its baseline, checked, and the columns that every row of it shares."""
+
+    def __init__(self, problem: Problem, session: Session) -> None:
+        self.p, self.session = problem, session
+        self.subject = subject(problem, session.ceilings)
+        # float32 operands have no matched baseline: the capstone holds them against halves of the same shape.
+        half = problem.but(dtype="float16") if problem.dtype == "float32" else problem
+        self.base = subject(half, session.ceilings) if half is not problem else self.subject
+        self.matched = calls.matched(self.base.a, self.base.b)
+        self.base_errors, _ = self.base.check(self.matched)
+        if self.base_errors.wrong:
+            raise RuntimeError(f"cuBLAS itself is wrong in {self.base_errors.wrong} elements")
+
+    def shared(self) -> dict:
+        """Columns of the calls that are no rungs, in rounds of their own."""
+        a, b, timer = self.subject.a, self.subject.b, self.session.timer
+        others = {"torch_us": calls.same_work(a, b)} | calls.other_work(a, b)
+        if lt := self._best_lt():
+            others["cublaslt_us"] = lt
+        taken = timer.cold(list(others.values()), self.session.effort.but(repeats=15))
+        names = ("cublaslt_us", "torch_us", "torch_half_us", "torch_fp32_us", "torch_tf32_us")
+        return dict.fromkeys(names) | {name: stats.median(us) for name, us in zip(others, taken)}
+
+    def _best_lt(self) -> calls.Call | None:
+        """The fastest of cublasLt's proposals that computes the product, sorted out with few repeats."""
+        right = []
+        for call in calls.lt_candidates(self.subject.a, self.subject.b):
+            try:
+                if not self.subject.check(call)[0].wrong:
+                    right.append(call)
+            except RuntimeError as error:
+                self.session.say(f"a proposal of cublasLt raised: {error}")
+        if len(right) < 2:
+            return right[0] if right else None
+        trials = self.session.timer.cold(right, Effort(5, 0.2, 3))
+        return min(zip(right, trials), key=lambda pair: stats.median(pair[1]))[0]
+
+    def row(self, algo: str, shared: dict) -> dict:
+        """The row of one rung; without times when it fails its check. Raises Skipped when it refuses or is too slow."""
+        p, session = self.p, self.session
+        explanation = calls.explain(p, algo)
+        if explanation.refused:
+            raise Skipped(explanation.reason)
+        call = calls.ours(self.subject.a, self.subject.b, algo)
+        errors, once_us = self.subject.check(call)
+        row = self._identity(algo, explanation.chosen) | shared | self._accuracy(errors)
+        if errors.wrong:
+            return row | {"failed": f"{errors.wrong} elements break the tolerance: not timed"}
+        if once_us > SLOWEST_CALL_US:
+            raise Skipped(f"one call takes {once_us / 1e3:.0f} ms")
+        effort = session.effort if algo != "auto" else session.effort.but(seconds=4 * session.effort.seconds)
+        own, base = session.timer.cold([call, self.matched], effort)
+        us, base_us = stats.median(own), stats.median(base)
+        low, high = stats.quartiles([b / o for b, o in zip(base, own)])
+        row |= {
+            "us": us,
+            "cv": stats.cv(own),
+            "cublas_us": base_us,
+            "cublas_cv": stats.cv(base),
+            "ratio": stats.paired_ratio(base, own),
+            "ratio_low": low,
+            "ratio_high": high,
+            "tflops": work(p).flop / us / 1e6,
+            "repeats": len(own),
+        }
+        if us < HOT_UNTIL_US and base_us < HOT_UNTIL_US:
+            count = max(2, min(50, int(1000 / max(us, base_us))))
+            row["hot_us"], row["cublas_hot_us"] = timing.hot([call, self.matched], count)
+        if algo == "auto" or session.algos:
+            row |= self._more(call, us, base_us)
+        return row
+
+    def _more(self, call: calls.Call, us: float, base_us: float) -> dict:
+        """Columns for the rung that models get: under steady load, and as the host sees it."""
+        found = {}
+        if work(self.p).flop > SUSTAINED_FROM_FLOP and self.p.name not in AUTO_ONLY:
+            found["sustained_us"], found["cublas_sustained_us"] = timing.sustained(
+                [call, self.matched], [us, base_us], 0.4
+            )
+        if us < HOST_UNTIL_US and self.p.dtype != "float32":
+            found["host_us"] = timing.host_visible(call, 0.03).us
+            found["torch_host_us"] = timing.host_visible(calls.same_work(self.subject.a, self.subject.b), 0.03).us
+        return found
+
+    def _identity(self, algo: str, chosen: str | None) -> dict:
+        p, need, rates = self.p, work(self.p), self.session.ceilings
+        empty = (
+            "us",
+            "cv",
+            "cublas_us",
+            "cublas_cv",
+            "ratio",
+            "ratio_low",
+            "ratio_high",
+            "tflops",
+            "repeats",
+            "hot_us",
+            "cublas_hot_us",
+            "sustained_us",
+            "cublas_sustained_us",
+            "normal_us",
+            "normal_ratio",
+            "host_us",
+            "torch_host_us",
+            "max_err_01",
+            "bias_01",
+            "cublas_max_err_01",
+            "cublas_bias_01",
+            "failed",
+        )
+        return dict.fromkeys(empty) | {
+            "op": "sgemm" if p.dtype == "float32" else "mm",
+            "algo": algo,
+            "chosen": chosen,
+            "class": p.name,
+            "m": p.m,
+            "n": p.n,
+            "k": p.k,
+            "layout": p.layout,
+            "dtype": p.dtype,
+            "lda": p.lda,
+            "ldb": p.ldb,
+            "ldc": p.n,
+            "offset_a": p.offset_a,
+            "offset_b": p.offset_b,
+            "baseline_dtype": "float16" if p.dtype == "float32" else p.dtype,
+            "floor_us": stats.floor_us(need.flop, need.bytes, rates[f"{p.dtype}_tflops"], rates["copy_tb_s"]),
+        }
+
+    def _accuracy(self, errors: accuracy.Errors) -> dict:
+        return {
+            "max_err": errors.max_err,
+            "bias": errors.bias,
+            "cublas_max_err": self.base_errors.max_err,
+            "cublas_bias": self.base_errors.bias,
+            "checked": "every" if self.subject.reference.every else "sampled",
+        }
+
+    def on_other_data(self, rows: list[dict]) -> None:
+        """Fills the columns for [0, 1] and for normal data. The operands are overwritten."""
+        subjects = [self.subject] if self.base is self.subject else [self.subject, self.base]
+        for each in subjects:
+            each.fold()
+        base_errors, _ = self.base.check(self.matched, of_absolute=True)
+        for row in rows:
+            call = calls.ours(self.subject.a, self.subject.b, row["algo"])
+            errors, _ = self.subject.check(call, of_absolute=True)
+            row |= {
+                "max_err_01": errors.max_err,
+                "bias_01": errors.bias,
+                "cublas_max_err_01": base_errors.max_err,
+                "cublas_bias_01": base_errors.bias,
+            }
+            if errors.wrong:
+                row |= {
+                    "us": None,
+                    "ratio": None,
+                    "tflops": None,
+                    "failed": f"{errors.wrong} elements break the tolerance on [0, 1] data",
+                }
+        if work(self.p).flop < NORMAL_FROM_FLOP or self.p.name in AUTO_ONLY:
+            return
+        for each in subjects:
+            fill(each.a, "a", "normal")
+            fill(each.b, "b", "normal")
+        for row in rows:
+            if row["us"] is not None and (row["algo"] == "auto" or self.session.algos):
+                call = calls.ours(self.subject.a, self.subject.b, row["algo"])
+                own, base = self.session.timer.cold([call, self.matched], self.session.effort.but(repeats=20))
+                row |= {"normal_us": stats.median(own), "normal_ratio": stats.paired_ratio(base, own)}

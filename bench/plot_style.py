@@ -1,0 +1,49 @@
+"""What the plots share: colours, fonts, titles."""
+
+from __future__ import annotations
+
+# Okabe and Ito's colours, told apart by colour-blind readers; each rung has a marker too.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", "#666666", "#A0B000", "#5E3C99")
+MARKERS = "osD^vP*XhdH8"
+BASELINE = "#222222"
+LAUNCH_BOUND_FLOP = 1e6  # smaller products measure the launch; the roofline leaves them out
+
+
+def pyplot():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": "#DDDDDD",
+            "grid.linewidth": 0.6,
+            "axes.axisbelow": True,
+            "svg.hashsalt": "tcgemm",
+            "legend.frameon": False,
+            "figure.dpi": 110,
+        }
+    )
+    return plt
+
+
+def styles(rows: list[dict]) -> dict[str, tuple[str, str]]:
+    """(colour, marker) of each rung, in the order of first appearance with auto first."""
+    names = dict.fromkeys(["auto", *(row["algo"] for row in rows)])
+    return {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
+
+
+def subtitle(meta: dict) -> str:
+    clock = f", SM at {meta['sm_clock_mhz']:.0f} MHz" if meta.get("sm_clock_mhz") else ""
+    return f"{meta['gpu']}, driver {meta['driver']}, CUDA {meta['cuda']}, cuBLAS {meta['cublas']}{clock}, {meta['date'][:10]}"
+
+
+def titled(figure, title: str, meta: dict) -> None:
+    height = figure.get_size_inches()[1]
+    figure.text(0.01, 1 - 0.08 / height, title, fontsize=13, fontweight="bold", va="top")
+    figure.text(0.01, 1 - 0.34 / height, subtitle(meta), fontsize=8.5, color="#555555", va="top")

@@ -1,0 +1,63 @@
+# Which architectures each kernel family is compiled for, and its sources.
+#
+# The table: family, default list. +PTX keeps the newest form that later GPUs can translate.
+set(archs_SIMT 7.5 8.0 9.0 10.0 12.0+PTX)
+set(archs_WMMA 7.5 8.0 9.0 10.0 12.0+PTX)
+set(archs_MMA 7.5 8.0 9.0 10.0 12.0+PTX)
+set(archs_WGMMA 9.0a)  # its instructions exist there and nowhere else
+
+set(TCGEMM_HAS_WGMMA 1)
+if(DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT "$ENV{TORCH_CUDA_ARCH_LIST}" STREQUAL "")
+  string(REPLACE " " ";" wanted "$ENV{TORCH_CUDA_ARCH_LIST}")
+  foreach(arch ${wanted})
+    if(NOT arch MATCHES "^[0-9]+\\.[0-9][af]?(\\+PTX)?$")
+      message(FATAL_ERROR "TORCH_CUDA_ARCH_LIST has '${arch}'; write numbers such as 9.0, 9.0a or 8.0+PTX.")
+    endif()
+  endforeach()
+  set(archs_SIMT ${wanted})
+  set(archs_WMMA ${wanted})
+  set(archs_MMA ${wanted})
+  if(NOT "9.0a" IN_LIST wanted AND NOT "9.0a+PTX" IN_LIST wanted)
+    set(archs_WGMMA "")
+    set(TCGEMM_HAS_WGMMA 0)
+  endif()
+endif()
+
+# "8.0 9.0a+PTX" -> one -gencode for each binary and each PTX.
+function(tcgemm_gencode result)
+  set(flags "")
+  foreach(arch ${ARGN})
+    string(REGEX REPLACE "\\+PTX$" "" number "${arch}")
+    string(REPLACE "." "" number "${number}")
+    list(APPEND flags -gencode=arch=compute_${number},code=sm_${number})
+    if(arch MATCHES "PTX$")
+      list(APPEND flags -gencode=arch=compute_${number},code=compute_${number})
+    endif()
+  endforeach()
+  set(${result} "${flags}" PARENT_SCOPE)
+endfunction()
+
+# Compiles the sources for the family's architectures.
+function(tcgemm_family family)
+  tcgemm_gencode(flags ${archs_${family}})
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS ${flags})
+endfunction()
+
+# kernel_sources: the files that kernels.def names, each with its family's architectures.
+set(kernel_sources "")
+file(STRINGS csrc/kernels.def rows REGEX "^RUNG\\(")
+foreach(row ${rows})
+  if(NOT row MATCHES "^RUNG\\([a-z0-9_]+, *([a-z0-9_]+), *([A-Z]+),")
+    message(FATAL_ERROR "csrc/kernels.def: cannot read the row '${row}'.")
+  endif()
+  set(source csrc/kernels/${CMAKE_MATCH_1}.cu)
+  set(family ${CMAKE_MATCH_2})
+  if(NOT DEFINED archs_${family})
+    message(FATAL_ERROR "csrc/kernels.def: family ${family} is not in the table of cmake/archs.cmake.")
+  endif()
+  if(source IN_LIST kernel_sources OR "${archs_${family}}" STREQUAL "")
+    continue()
+  endif()
+  list(APPEND kernel_sources ${source})
+  tcgemm_family(${family} ${source})
+endforeach()

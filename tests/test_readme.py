@@ -1,0 +1,70 @@
+"""README.md and CONTRIBUTING.md stay true: examples run as printed, the table is the code's, links lead somewhere."""
+
+import contextlib
+import io
+import re
+
+import pytest
+
+from support import ROOT
+
+README = (ROOT / "README.md").read_text()
+KERNELS = (ROOT / "csrc" / "kernels.def").read_text()
+DTYPE_NAMES = {"F16": "FP16", "BF16": "BF16", "F32": "FP32"}
+
+# ```python blocks, each with the ```text block of its output when one follows.
+EXAMPLES = re.findall(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", README, re.DOTALL)
+
+
+def capability(arch: str) -> str:
+    return f"{arch[:-1]}.{arch[-1]}"
+
+
+def ladder_rows() -> list[str]:
+    """README's table as csrc/kernels.def implies it."""
+    rows = []
+    for line in re.findall(r"^RUNG\((.*)\)", KERNELS, re.MULTILINE):
+        facts, summary = re.fullmatch(r'(.*), *"(.*)"', line).groups()
+        name, source, _, dtypes, arch, bf16, newest, _, _ = (cell.strip() for cell in facts.split(","))
+        needs = capability(arch)
+        if int(newest):
+            needs += " only" if newest == arch else f" to {capability(newest)}"
+        if bf16 != arch and "BF16" in dtypes:
+            needs += f" (BF16 {capability(bf16)})"
+        named = ", ".join(DTYPE_NAMES[word.strip()] for word in dtypes.split("|"))
+        rows.append(f"| [`{name}`](csrc/kernels/{source}.cu) | {named} | {needs} | {summary} |")
+    return rows
+
+
+def test_the_examples_run_as_printed():
+    assert len(EXAMPLES) >= 4
+    if not (ROOT / "tcgemm" / "lib" / "libtcgemm_cuda.so").exists():
+        pytest.skip("the CUDA part was not built, and one example asks it")
+    names: dict = {}
+    for code, expected in EXAMPLES:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "README.md", "exec"), names)  # one after the other, as a reader types them
+        assert printed.getvalue() == expected, code
+
+
+def test_the_ladder_is_the_table_of_kernels():
+    rows = ladder_rows()
+    assert len(rows) >= 6
+    assert re.findall(r"^\| \[`\w+`\]\(csrc/kernels/.*$", README, re.MULTILINE) == rows
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_to_files(page):
+    text = (ROOT / page).read_text()
+    links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_results_section_names_committed_files():
+    section = re.search(r"<!-- results -->\n(.*?)<!-- /results -->", README, re.DOTALL)[1]
+    if re.search(r"\d", section):  # no figure without the file that it was read from
+        files = re.findall(r"bench/results/[\w./-]+\.json", section)
+        assert files
+        assert [name for name in files if not (ROOT / name).exists()] == []
