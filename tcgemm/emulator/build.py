@@ -75,18 +75,20 @@ def program(sources: Sequence[Path] | None = None, *, trace: bool = False, arch:
     flags = [*_FLAGS, f"-I{_cuda_include()}", f"-DTCGEMM_EMULATED_ARCH={arch}"]
     kernel_flags = [*flags, *(["-DTCGEMM_EMULATOR_TRACE"] if trace else [])]
     runtime = [*sorted((csrc / "emulator").glob("*.cpp")), csrc / "dispatch.cpp"]
-    jobs = [(path, flags, csrc) for path in runtime]
+    own = _headers_hash(csrc, ("*.h", "*.def", "emulator/*.h"))  # the emulator itself includes no device/
+    jobs = [(path, flags, own) for path in runtime]
     for source in sources:
         tree = source.resolve().parents[1]
         tree = tree if (tree / "device/memory.cuh").is_file() else csrc
-        jobs.append((source.resolve(), [*kernel_flags, f"-I{tree}"], tree))
+        headers = _headers_hash(tree, ("*.h", "*.def", "device/*.cuh", "emulator/*.h"))
+        jobs.append((source.resolve(), [*kernel_flags, f"-I{tree}"], headers))
     with ThreadPoolExecutor(max_workers=min(len(jobs), os.cpu_count() or 1)) as pool:
         objects = list(pool.map(lambda job: _compile(*job), jobs))
     return _link(objects)
 
 
-def _compile(source: Path, flags: Sequence[str], tree: Path) -> Path:
-    made_of = [source.read_bytes(), " ".join(flags).encode(), _headers_hash(tree).encode(), _compiler_version().encode()]
+def _compile(source: Path, flags: Sequence[str], headers: str) -> Path:
+    made_of = [source.read_bytes(), " ".join(flags).encode(), headers.encode(), _compiler_version().encode()]
     # The path is in the object, as the file name of every finding.
     out = _cache_folder() / f"{source.stem}-{_hash([*made_of, str(source).encode()])}.o"
     if not out.exists():
@@ -114,9 +116,9 @@ def _run(command: Sequence[str], out: Path) -> None:
         made.replace(out)
 
 
-def _headers_hash(csrc: Path) -> str:
-    headers = [*csrc.glob("*.h"), *csrc.glob("*.def"), *csrc.glob("device/*.cuh"), *csrc.glob("emulator/*.h")]
-    return _hash([part for path in sorted(headers) for part in (str(path.relative_to(csrc)).encode(), path.read_bytes())])
+def _headers_hash(csrc: Path, patterns: Sequence[str]) -> str:
+    headers = sorted(path for pattern in patterns for path in csrc.glob(pattern))
+    return _hash([part for path in headers for part in (str(path.relative_to(csrc)).encode(), path.read_bytes())])
 
 
 def _hash(parts: Sequence[bytes]) -> str:
