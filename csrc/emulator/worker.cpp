@@ -132,6 +132,7 @@ class Worker {
   void release_barrier() {
     const Lane* first = nullptr;
     for (const auto& lane : block_.lanes) {
+      if (lane->state == State::kAtWarpOperation) return report_stuck(*lane);
       if (first == nullptr && lane->state == State::kAtBarrier) first = lane.get();
     }
     uint32_t clock = 0;
@@ -155,13 +156,15 @@ class Worker {
     for (const auto& lane : block_.lanes) lane->state = State::kRunnable;
   }
 
+  void report_stuck(Lane& lane) {
+    current = &lane;
+    session->report(Fault::kDivergentWarp, lane.stopped_at, nullptr, -1,
+                    [] { return "waits at a warp-wide operation that other lanes of the warp never reach"; });
+    give_up();
+  }
+
   bool check_arrival(Lane& lane, const Lane* first) {
     current = &lane;
-    if (lane.state == State::kAtWarpOperation) {
-      session->report(Fault::kDivergentWarp, lane.stopped_at, nullptr, -1,
-                      [] { return "waits at a warp-wide operation that other lanes of the warp never reach"; });
-      return false;
-    }
     if (lane.state == State::kDone) {
       session->report(Fault::kDivergentBarrier, first->stopped_at, nullptr, -1,
                       [] { return "returned while other threads of the block wait at a barrier"; });
