@@ -12,9 +12,11 @@ from pathlib import Path
 from bench import results
 
 OUTPUTS = ("--json", "--report", "--plots")
-NO_GPU = """No CUDA device here: nothing was measured and no result file, plot or report was written. Not measured: times,
-ratios to cuBLAS, accuracy on the device, the roofline, host time per call. What runs without a GPU: python -m bench
-plot, report, diff and validate on a result file, such as those under bench/results/."""
+NO_GPU = """\
+No CUDA device here: nothing was measured, and no result file, plot or report was written.
+Not measured: times, ratios to cuBLAS, accuracy on the device, the roofline, host time per call.
+What runs without a GPU: python -m bench plot, report, diff and validate, on a result file such as those under
+bench/results/."""
 FEW_ROWS = 60  # up to this many, the terminal shows every row; above it, those of auto
 
 
@@ -98,14 +100,19 @@ def compare(options: argparse.Namespace) -> int:
     import torch
 
     problems = _problems(options)
+    if not problems:
+        raise ValueError("no problem has that layout and dtype in the chosen sets")
     if not torch.cuda.is_available():
         print(NO_GPU)
         return 0
+    from bench import calls
     from bench import compare as comparison
     from bench.timing import Effort
 
+    algos = _listed(options.algo)
+    calls.check_names(algos or [])
     session = comparison.begin(
-        _listed(options.algo),
+        algos,
         Effort(options.repeats, options.seconds),
         command_line(sys.argv[1:]),
         say=lambda line: print(line, flush=True),
@@ -113,8 +120,8 @@ def compare(options: argparse.Namespace) -> int:
     document = comparison.run(problems, session, options.json, options.total_seconds, _progress)
     show(document, options.rows)
     outputs(document, options)
-    failed = [row for row in document["rows"] if row["failed"]]
-    return 1 if failed or not results.timed(document["rows"]) else 0
+    failed = any(row["failed"] for row in document["rows"])
+    return 1 if failed or not document["meta"]["complete"] or not results.timed(document["rows"]) else 0
 
 
 def show(document: dict, which: str | None) -> None:

@@ -24,10 +24,13 @@ CHUNK = 2**25  # elements that are compared at a time
 
 @dataclass(frozen=True)
 class Errors:
-    """max_err and bias (the mean, with its sign) in the module's units; `wrong` elements break the gate's tolerance."""
+    """max_err and bias (the mean, with its sign) in the module's units; `wrong` elements break the gate's tolerance.
 
-    max_err: float
-    bias: float
+    max_err and bias are None when an element is no finite number.
+    """
+
+    max_err: float | None
+    bias: float | None
     wrong: int
 
 
@@ -62,9 +65,11 @@ class Reference:
                 difference = seen[part].double() - wanted[part]
                 wrong += int((~(difference.abs() <= limits(wanted[part], self.k))).sum())  # a NaN is wrong
                 units = difference / (block.absolute[part] * UNIT).clamp_min(2.0**-149)
-                worst = max(worst, float(units.abs().nan_to_num(nan=math.inf).max()))
+                worst = max(worst, float(units.abs().nan_to_num(nan=math.inf, posinf=math.inf).max()))
                 total += float(units.sum())
                 count += units.numel()
+        if not math.isfinite(worst):
+            return Errors(None, None, wrong)
         return Errors(worst, total / count, wrong)
 
 
@@ -110,7 +115,9 @@ def _anchor(block: Block, a: Tensor, b: Tensor, kahan: Callable[[Tensor, Tensor]
         (kahan(a[rows], b), block.signed[rows], block.absolute[rows]),
         (kahan(a, b[:, cols]), block.signed[:, cols], block.absolute[:, cols]),
     ):
-        off = float(((summed - product).abs() / scale.clamp_min(2.0**-149)).nan_to_num(nan=math.inf).max())
+        off = float(
+            ((summed - product).abs() / scale.clamp_min(2.0**-149)).nan_to_num(nan=math.inf, posinf=math.inf).max()
+        )
         if off > limit:
             raise RuntimeError(
                 f"torch's float64 product is off the Kahan sum by {off:.2e} of sum|a||b|, over {limit:.2e}"

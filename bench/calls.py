@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 import tcgemm
-from bench.problems import Problem
+from bench.problems import DTYPES
 from bench.timing import DEVICE
-from tcgemm.gate import facts
 
 Call = Callable[[], Tensor]
 
@@ -25,12 +24,19 @@ def require() -> None:
 
 def rungs(dtype: str) -> list[str]:
     """Names of the rungs whose row in the table of kernels has `dtype`."""
-    return [row["name"] for row in tcgemm.kernels() if dtype in row["dtypes"]]
+    return [kernel.name for kernel in tcgemm.kernels() if DTYPES[dtype] in kernel.dtypes]
 
 
-def explain(p: Problem, algo: str) -> facts.Explanation:
-    """What would run for `algo` ("auto" is None), and why not."""
-    return facts.explain(None if algo == "auto" else algo, p, torch.device("cuda", torch.cuda.current_device()))
+def check_names(algos: list[str]) -> None:
+    """Raises ValueError when one of `algos` is no row of the table of kernels, nor auto."""
+    names = ["auto", *(kernel.name for kernel in tcgemm.kernels())]
+    if unknown := [algo for algo in algos if algo not in names]:
+        raise ValueError(f"no algo called {', '.join(unknown)}; there are: {', '.join(names)}")
+
+
+def explain(a: Tensor, b: Tensor, algo: str) -> tcgemm.Explanation:
+    """Which kernel would run for `algo` ("auto" is None); `chosen` is None, and `reason` says why, when none would."""
+    return tcgemm.explain(a, b, algo=None if algo == "auto" else algo)
 
 
 def ours(a: Tensor, b: Tensor, algo: str) -> Call:

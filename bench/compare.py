@@ -80,16 +80,22 @@ def one_problem(problem: Problem, session: Session) -> None:
     if reason := too_large(problem):
         document["skipped"].append({"problem": name, "algo": "all", "reason": reason})
         return
-    measurement = Measurement(problem, session)
-    shared, rows = measurement.shared(), []
-    for algo in session.algos_for(problem):
-        try:
-            rows.append(measurement.row(algo, shared))
-        except Skipped as reason:
-            skipped.append({"problem": name, "algo": algo, "reason": str(reason)})
-    measurement.on_other_data(rows)
+    rows = []
+    try:
+        measurement = Measurement(problem, session)
+        shared = measurement.shared()
+        for algo in session.algos_for(problem):
+            try:
+                rows.append(measurement.row(algo, shared))
+            except Skipped as reason:
+                skipped.append({"problem": name, "algo": algo, "reason": str(reason)})
+        measurement.on_other_data(rows)
+    except torch.OutOfMemoryError:
+        skipped.append({"problem": name, "algo": "all that is missing", "reason": "the device's memory ran out"})
     document["rows"] += rows
     document["skipped"] += skipped
+    measurement = None
+    torch.cuda.empty_cache()  # graphs keep memory of their own; the next problem wants blocks of other sizes
 
 
 def verdict(session: Session) -> list[str]:
@@ -119,6 +125,7 @@ def _finish(session: Session) -> None:
     document["unfit"] = document["unfit"] + verdict(session)
 
 
+@torch.no_grad()
 def run(
     problems: list[Problem],
     session: Session,
@@ -128,9 +135,10 @@ def run(
 ) -> dict:
     """Measures `problems` and returns the result file's content, also written to `json_path` as it grows.
 
-    A fault ends the run early: what was measured until then is kept, and the file says that it is not complete.
+    A fault ends the run early: what was measured until then is kept, and meta.complete is false.
     """
     document, started, left = session.document, time.monotonic(), len(problems)
+    document["meta"]["complete"] = False
     try:
         self_check(session)
         document["host"] = host.per_call()
@@ -148,6 +156,7 @@ def run(
             if json_path:
                 save(json_path, document)
         self_check(session)
+        document["meta"]["complete"] = left == 0
     except (Exception, KeyboardInterrupt) as fault:
         document["unfit"].append(
             f"ended early, {left} of {len(problems)} problems not measured: "

@@ -79,7 +79,11 @@ class Monitor:
             import pynvml
 
             pynvml.nvmlInit()
-            self._nvml, self._handle, self.source = pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid), "nvml"
+            self._nvml, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid)
+            self._reasons = getattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or (
+                pynvml.nvmlDeviceGetCurrentClocksThrottleReasons  # its name before driver 535
+            )
+            self.source = "nvml"
         except Exception:
             self._uuid = uuid
             self.source = "nvidia-smi" if self._smi("driver_version") else "none"
@@ -113,7 +117,7 @@ class Monitor:
                     n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM),
                     n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU),
                     n.nvmlDeviceGetPowerUsage(h) / 1000,
-                    n.nvmlDeviceGetCurrentClocksThrottleReasons(h),
+                    self._reasons(h),
                 )
             elif self.source == "nvidia-smi" and now - self._last > SMI_PERIOD:
                 cells = self._smi("clocks.sm", "temperature.gpu", "power.draw", "clocks_throttle_reasons.active")
@@ -129,7 +133,9 @@ class Monitor:
         """Compute processes on the device besides this one; 0 where it cannot be asked."""
         try:
             running = self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle)
-            return sum(process.pid != os.getpid() for process in running)
+            pids = {process.pid for process in running}
+            # In a container the device knows this process by another number: then one of the others is it.
+            return max(0, len(pids) - 1)
         except Exception:
             return 0
 

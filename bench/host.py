@@ -26,13 +26,9 @@ def per_call(min_run_time: float = 0.1) -> list[dict]:
     medians: list[list[float]] = [[] for _ in STATEMENTS]
     for _ in range(PASSES):
         for taken, (statement, grad) in zip(medians, STATEMENTS):
-            timer = benchmark.Timer(
-                statement, globals={"torch": torch, "a": a, "b": b}, setup=f"torch.set_grad_enabled({grad})"
-            )
-            try:
+            timer = benchmark.Timer(statement, globals={"torch": torch, "a": a, "b": b})
+            with torch.set_grad_enabled(grad):
                 taken.append(timer.blocked_autorange(min_run_time=min_run_time).median * 1e6)
-            finally:
-                torch.set_grad_enabled(True)
     return [
         {
             "call": statement,

@@ -49,7 +49,7 @@ def number(text: str | None) -> float | None:
 
 
 def _records(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """(kernel, metric, unit, value) from either page of `ncu --csv`: details has a line a metric, raw a line a kernel."""
+    """(kernel, metric, unit, value). In details, ncu --csv has a line a metric; in raw, a line a kernel."""
     lines = path.read_text().splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith(('"ID"', "ID,"))), None)
     if start is None:

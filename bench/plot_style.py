@@ -40,7 +40,8 @@ def styles(rows: list[dict]) -> dict[str, tuple[str, str]]:
 
 def subtitle(meta: dict) -> str:
     clock = f", SM at {meta['sm_clock_mhz']:.0f} MHz" if meta.get("sm_clock_mhz") else ""
-    return f"{meta['gpu']}, driver {meta['driver']}, CUDA {meta['cuda']}, cuBLAS {meta['cublas']}{clock}, {meta['date'][:10]}"
+    versions = f"driver {meta['driver']}, CUDA {meta['cuda']}, cuBLAS {meta['cublas']}"
+    return f"{meta['gpu']}, {versions}{clock}, {meta['date'][:10]}"
 
 
 def titled(figure, title: str, meta: dict) -> None:

@@ -107,7 +107,9 @@ class Buffer:
             changed = bits != _bits(self.snapshot)
         else:
             outside = torch.ones_like(self.storage, dtype=torch.bool)
-            outside.as_strided(self.matrix.shape, self.matrix.stride(), self.start).fill_(False)
+            strides = self.matrix.stride()
+            shape = [1 if stride == 0 else size for size, stride in zip(self.matrix.shape, strides)]
+            outside.as_strided(shape, strides, self.start).fill_(False)
             changed = (bits != _CANARY_BITS[self.storage.element_size()]) & outside
         count = int(changed.sum())
         if count == 0:

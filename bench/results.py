@@ -91,10 +91,11 @@ def save(path: str | Path, document: dict) -> None:
     parts = []
     for field, value in document.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            lines = ",\n".join("    " + json.dumps(entry) for entry in value)
+            lines = ",\n".join("    " + json.dumps(entry, allow_nan=False) for entry in value)
             parts.append(f"  {json.dumps(field)}: [\n{lines}\n  ]")
         else:
-            parts.append(f"  {json.dumps(field)}: " + json.dumps(value, indent=2).replace("\n", "\n  "))
+            text = json.dumps(value, indent=2, allow_nan=False).replace("\n", "\n  ")
+            parts.append(f"  {json.dumps(field)}: {text}")
     partial = path.with_name(path.name + ".part")
     partial.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     os.replace(partial, path)

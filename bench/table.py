@@ -13,8 +13,8 @@ NONE = "-"
 LEGEND = [
     line.replace("\n", " ")
     for line in (
-        """% cuBLAS: median of ratios paired repeat by repeat; above 100 tcgemm is faster; = within the error bar of 100 %,
-~ CV over 5 %. f32 rows are held against cuBLAS in f16, as the capstone does.""",
+        """% cuBLAS: median of ratios paired repeat by repeat; above 100 tcgemm is faster; = within the error bar of
+100 %, ~ CV over 5 %. f32 rows are held against cuBLAS in f16, as the capstone does.""",
         "err: largest error in units of 2^-24 sum|a||b|, on [-1,1] data and on [0,1] data.",
     )
 ]

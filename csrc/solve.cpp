@@ -30,8 +30,7 @@ GemmProblem packed_problem(const __half* a, const __half* b, float* c, std::size
 // over all shapes (batch_invariant) never split k, hence need none.
 Choice choose_without_workspace(GemmProblem& problem, const DeviceInfo& device) {
   const Choice choice = choose(problem, device);
-  if (choice.kernel == nullptr || choice.kernel->entry->workspace_bytes == nullptr) return choice;
-  if (choice.kernel->entry->workspace_bytes(problem, device) == 0) return choice;
+  if (choice.kernel == nullptr || workspace_bytes(*choice.kernel, problem, device) == 0) return choice;
   problem.batch_invariant = true;
   return choose(problem, device);
 }
@@ -59,7 +58,7 @@ std::string enqueue(GemmProblem problem) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) void solve(const __half* a, const __half* b, float* c, std::size_t m,
-                                                            std::size_t n, std::size_t k, cudaStream_t stream) {
+                                                             std::size_t n, std::size_t k, cudaStream_t stream) {
   const std::string trouble = enqueue(packed_problem(a, b, c, m, n, k, stream));
   if (!trouble.empty()) std::fprintf(stderr, "solve: m=%zu n=%zu k=%zu: %s\n", m, n, k, trouble.c_str());
 }

@@ -35,7 +35,8 @@ def _load(name: str) -> tuple[ctypes.CDLL | None, str | None]:
         torch.ops.load_library(str(path))
         return ctypes.CDLL(str(path)), None
     except OSError as error:
-        return None, f"{path.name} cannot be loaded: {error}; it needs a torch >= 2.10 that was built for CUDA 13"
+        reason = error.__cause__ or error  # torch's own text names the path alone
+        return None, f"{path.name} cannot be loaded: {reason}; it needs a torch >= 2.10 that was built for CUDA 13"
 
 
 def _load_core() -> ctypes.CDLL:
@@ -45,11 +46,15 @@ def _load_core() -> ctypes.CDLL:
     try:
         torch.ops.load_library(str(path))
     except OSError as error:
-        raise ImportError(f"{path.name} cannot be loaded: {error}; it needs torch >= 2.10") from error
+        raise ImportError(
+            f"{path.name} cannot be loaded: {error.__cause__ or error}; it needs torch >= 2.10"
+        ) from error
     library = ctypes.CDLL(str(path))
     library.tcgemm_note_error.argtypes = [ctypes.c_char_p]
     library.tcgemm_note_error.restype = None
     library.tcgemm_kernels.restype = ctypes.c_char_p
+    library.tcgemm_algo_id.argtypes = [ctypes.c_char_p]
+    library.tcgemm_algo_id.restype = ctypes.c_int64
     return library
 
 
@@ -80,6 +85,12 @@ def build_info() -> dict[str, Any]:
 def kernel_rows() -> list[dict[str, Any]]:
     """The rows of csrc/kernels.def, as csrc/introspect.h describes them."""
     return json.loads(core.tcgemm_kernels())
+
+
+@cache
+def algo_id(algo: str | None) -> int:
+    """The number that stands for a kernel's name in private ops (csrc/torch/call.h)."""
+    return core.tcgemm_algo_id(None if algo is None else algo.encode())
 
 
 def _cuda_library() -> ctypes.CDLL:

@@ -120,28 +120,30 @@ def _check_out(op: Op, a: Tensor, b: Tensor, out: Tensor) -> None:
     )
 
 
-def _check_algo(op: Op, algo: str | None, dtype: torch.dtype) -> None:
-    if algo is None:
+def check_algo(op: Op, algo: str | int | None, dtype: torch.dtype) -> None:
+    """Raises unless `algo`, a name or an id, is a kernel that takes dtype."""
+    if algo is None or algo == 0:
         return
-    rows = {row["name"]: row for row in _library.kernel_rows()}
-    if algo not in rows:
-        names = ", ".join(rows)
+    rows = _library.kernel_rows()
+    row = next((row for row in rows if algo in (row["name"], _library.algo_id(row["name"]))), None)
+    if row is None:
+        names = ", ".join(row["name"] for row in rows)
         raise RuntimeError(f'{op.title}: no algo is called "{algo}"; take None or one of {names}')
-    takes = [getattr(torch, name) for name in rows[algo]["dtypes"]]
+    takes = tuple(getattr(torch, name) for name in row["dtypes"])
     if dtype not in takes:
         raise RuntimeError(
-            f"{op.title}[{algo}]: takes {_listed(tuple(takes))}, got {dtype}; take None or one of {_names_for(dtype)}"
+            f"{op.title}[{row['name']}]: takes {_listed(takes)}, got {dtype}; take None or one of {_names_for(dtype)}"
         )
 
 
 def fake_kernel(op: Op) -> Callable[..., Tensor | None]:
     def fake(
-        a: Tensor, b: Tensor, heuristic: int = 0, *, out: Tensor | None = None, algo: str | None = None, **_: Any
+        a: Tensor, b: Tensor, heuristic: int = 0, *, out: Tensor | None = None, algo: str | int | None = None, **_: Any
     ) -> Tensor | None:
         _check_operands(op, a, b)
         if out is not None:
             _check_out(op, a, b, out)
-        _check_algo(op, algo, a.dtype)
+        check_algo(op, algo, a.dtype)
         if op.cuda_only and a.device.type == "cpu":
             raise RuntimeError(f"{op.title}: cuBLAS multiplies CUDA tensors, got cpu; use tcgemm::mm, or move them")
         return None if op.result is None else a.new_empty((a.shape[0], b.shape[1]), dtype=op.result)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
 from tcgemm import _library
-from tcgemm.fake import ALL_OPS, Op, fake_kernel
+from tcgemm.fake import ALL_OPS, Op, check_algo, fake_kernel
 
 _OPS = torch.ops.tcgemm
 _library_fragment = torch.library.Library("tcgemm", "FRAGMENT")
@@ -164,10 +164,15 @@ def _register(op: Op) -> None:
         torch.library.register_fake(f"tcgemm::{name}", fake_kernel(op), lib=_library_fragment)
         register_flop_formula(getattr(_OPS, name))(_product_flops)
     above = _noted(_differentiable(op) if op.remedy is None else _without_gradient(op))
+
+    def above_by_name(a: Tensor, b: Tensor, *rest: Any, algo: str | None = None, **options: Any) -> Any:
+        check_algo(op, algo, a.dtype)
+        return above(a, b, *rest, **options, **({} if algo is None else {"algo": _library.algo_id(algo)}))
+
     _library_fragment.impl(graded, above, "Autograd")
     _library_fragment.impl(quiet, torch.library.fallthrough_kernel, "Autograd")
     # Where sizes are symbols, Python's dispatcher goes past the C++ front, which could not read them.
-    getattr(_OPS, public).default.py_impl(torch._C.DispatchKey.Autograd)(above)
+    getattr(_OPS, public).default.py_impl(torch._C.DispatchKey.Autograd)(above_by_name)
     reason = _library.cuda_error if op.library == "tcgemm_cuda" else _library.baseline_error
     if reason is not None:
         _explain_missing(op, reason)

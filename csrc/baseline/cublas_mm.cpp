@@ -57,7 +57,7 @@ void multiply(const Call& call, const Matrix2d& a, const Matrix2d& b, const torc
 }
 
 void cublas_mm(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kCublasMm, stack);
+  Call call(kCublasMm, stack);
   call.check();
   const DeviceGuard guard(device_index_of(call.a));
   const Matrix2d a = matrix_of(call.a), b = matrix_of(call.b);

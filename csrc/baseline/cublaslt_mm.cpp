@@ -120,7 +120,7 @@ const std::vector<cublasLtMatmulHeuristicResult_t>& heuristics(const Call& call,
 }
 
 void cublaslt_mm(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kCublasltMm, stack);
+  Call call(kCublasltMm, stack);
   call.check();
   const int device = device_index_of(call.a);
   const DeviceGuard guard(device);
@@ -150,7 +150,7 @@ void cublaslt_mm(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 void cublaslt_heuristics(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kCublasltHeuristics, stack);
+  Call call(kCublasltHeuristics, stack);
   call.check();
   const int device = device_index_of(call.a);
   const DeviceGuard guard(device);

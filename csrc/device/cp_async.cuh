@@ -28,6 +28,15 @@ __device__ __forceinline__ void cp_async_16(SharedSpan<T> tile, int at, Global<c
 #endif
 }
 
+// The same with all of the 16 bytes inside the matrix: a handful of instructions less.
+template <class T>
+__device__ __forceinline__ void cp_async_16(SharedSpan<T> tile, int at, Global<const T> a, int64_t i) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(tile.data + at));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(a.data + i) : "memory");
+#endif
+}
+
 // Closes the group of the copies issued since the last one.
 __device__ __forceinline__ void cp_async_commit() {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800

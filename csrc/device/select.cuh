@@ -30,14 +30,14 @@ int for_any_type_and_layout(const GemmProblem& p, Launch launch) {
 
 // Block number `block` of a grid that covers C in tiles_m x tiles_n tiles, in groups of GROUP rows of tiles:
 // blocks that run at the same time share rows of A and columns of B in the L2 cache.
+struct TilePlace {
+  int m, n;  // in tiles; a grid has fewer than 2^31 blocks
+};
 template <int GROUP>
-__device__ __forceinline__ void place_block(int64_t block, int64_t tiles_m, int64_t tiles_n, int64_t& tile_m,
-                                            int64_t& tile_n) {
-  const int64_t per_group = GROUP * tiles_n;
-  const int64_t first_m = block / per_group * GROUP;
-  const int64_t group_rows = tiles_m - first_m < GROUP ? tiles_m - first_m : GROUP;
-  tile_m = first_m + block % per_group % group_rows;
-  tile_n = block % per_group / group_rows;
+__device__ __forceinline__ TilePlace place_block(unsigned block, unsigned tiles_m, unsigned tiles_n) {
+  const unsigned group = block / (GROUP * tiles_n), in_group = block % (GROUP * tiles_n);
+  const unsigned rows = min(tiles_m - group * GROUP, unsigned{GROUP});
+  return {static_cast<int>(group * GROUP + in_group % rows), static_cast<int>(in_group / rows)};
 }
 
 }  // namespace tcgemm

@@ -43,131 +43,110 @@ struct TileShape {
   }
 };
 
-// The part of an operand that fills one tile: what is the same for all threads.
-template <class Shape, class T>
-struct Window {
-  int64_t offset;  // of the tile's first element in the operand
-  int64_t line_stride, along_stride;
-  int lines, along;  // of the tile's kLines and kLength, how many lie inside the matrix; at most 0 outside
+enum class Side { kA, kB };  // k is the column index of A and the row index of B
 
-  __device__ __forceinline__ Window(const Matrix<const T>& x, int64_t row0, int64_t col0) {
-    constexpr bool kByRow = Shape::kMajor == Major::kRow;
-    offset = row0 * x.row_stride + col0 * x.col_stride;
-    line_stride = kByRow ? x.row_stride : x.col_stride;
-    along_stride = kByRow ? x.col_stride : x.row_stride;
-    const int64_t rows = x.rows - row0, cols = x.cols - col0;
-    lines = static_cast<int>(kByRow ? (rows < Shape::kRows ? rows : Shape::kRows)
-                                    : (cols < Shape::kCols ? cols : Shape::kCols));
-    along = static_cast<int>(kByRow ? (cols < Shape::kCols ? cols : Shape::kCols)
-                                    : (rows < Shape::kRows ? rows : Shape::kRows));
-  }
-};
-
-// A tile as 16-byte chunks, dealt out to THREADS threads. Chunk i of a thread lies kLinesApart lines below chunk i - 1.
-template <class Shape, int THREADS, class T>
-struct Chunks {
-  static constexpr int kLength = kVecLength<T>;
-  static constexpr int kPerLine = Shape::kLength / kLength;
+// One thread's share of the tiles of an operand, which follow each other along k. `across` is the other dimension: m for
+// A, n for B. The tile is dealt out in 16-byte chunks, chunk i of a thread kLinesApart lines below its chunk i - 1, so
+// that one offset and one count, kept from tile to tile, say all that a load needs.
+template <class Shape, Side SIDE, int THREADS, class T>
+struct TileLoader {
+  static constexpr int kChunk = kVecLength<T>;
+  static constexpr int kPerLine = Shape::kLength / kChunk;
   static constexpr int kLinesApart = THREADS / kPerLine;
-  static constexpr int kPerThread = (Shape::kLines + kLinesApart - 1) / kLinesApart;
-  static_assert(Shape::kLength % kLength == 0 && THREADS % kPerLine == 0, "a thread's chunks must stay in one column");
+  static constexpr int kChunks = (Shape::kLines + kLinesApart - 1) / kLinesApart;
+  static constexpr bool kKAlong = (SIDE == Side::kA) == (Shape::kMajor == Major::kRow);  // k runs along the lines
+  static constexpr bool kEven = kChunks * kLinesApart == Shape::kLines;  // every thread has kChunks chunks
+  static constexpr int kBK = kKAlong ? Shape::kLength : Shape::kLines;
+  static_assert(Shape::kLength % kChunk == 0 && THREADS % kPerLine == 0, "a thread's chunks must stay in one column");
 
-  __device__ __forceinline__ static int line(int thread, int i) { return thread / kPerLine + i * kLinesApart; }
-  __device__ __forceinline__ static int along(int thread) { return thread % kPerLine * kLength; }
-  __device__ __forceinline__ static int at(int thread, int i) {
-    return line(thread, i) * Shape::kLd + along(thread);
+  const Matrix<const T>& x;
+  int thread;
+  int64_t offset;  // of chunk 0 in the operand
+  int across;      // valid elements from chunk 0 on: lines, or halves of a chunk, by kKAlong
+  bool interior;   // the whole tile lies inside across the other dimension; the same for all threads
+
+  __device__ __forceinline__ TileLoader(const Matrix<const T>& operand, int64_t across0, int thread_in_block)
+      : x(operand), thread(thread_in_block) {
+    const int64_t first = across0 + (kKAlong ? line() : along());
+    offset = kKAlong ? first * line_stride() + along() : line() * line_stride() + first;
+    const int64_t left = (SIDE == Side::kA ? x.rows : x.cols) - first;
+    interior = (SIDE == Side::kA ? x.rows : x.cols) - across0 >= (kKAlong ? Shape::kLines : Shape::kLength);
+    across = static_cast<int>(max(int64_t{0}, min(left, int64_t{kKAlong ? Shape::kLines : kChunk})));
   }
-  // Whether the tile has a chunk i for this thread: always, unless there are more threads than chunks.
-  __device__ __forceinline__ static bool exists(int thread, int i) {
-    return kPerThread * kLinesApart == Shape::kLines || line(thread, i) < Shape::kLines;
+
+  // Chunk 0 of this thread in the tile, and elements from one line to the next in the operand.
+  __device__ __forceinline__ int line() const { return thread / kPerLine; }
+  __device__ __forceinline__ int along() const { return thread % kPerLine * kChunk; }
+  __device__ __forceinline__ int64_t line_stride() const {
+    return Shape::kMajor == Major::kRow ? x.row_stride : x.col_stride;
   }
-  // Elements of the chunk inside the matrix; the others are zero.
-  __device__ __forceinline__ static int valid(const Window<Shape, T>& window, int thread, int i) {
-    const int left = window.along - along(thread);
-    return line(thread, i) < window.lines ? min(max(left, 0), kLength) : 0;
+  // Elements of chunk i inside the matrix when the tile holds k valid steps; the others are zero.
+  __device__ __forceinline__ int valid(int i, int k) const {
+    if constexpr (kKAlong) return i * kLinesApart < across ? min(max(k - along(), 0), kChunk) : 0;
+    return line() + i * kLinesApart < k ? across : 0;
   }
-  __device__ __forceinline__ static int64_t offset(const Window<Shape, T>& window, int thread, int i) {
-    return window.offset + line(thread, 0) * window.line_stride + along(thread) + i * kLinesApart * window.line_stride;
+  __device__ __forceinline__ bool exists(int i) const { return kEven || line() + i * kLinesApart < Shape::kLines; }
+  __device__ __forceinline__ int64_t from(int i) const { return offset + i * kLinesApart * line_stride(); }
+  __device__ __forceinline__ int at(int i) const { return (line() + i * kLinesApart) * Shape::kLd + along(); }
+
+  // On to the next tile along k.
+  __device__ __forceinline__ void advance() { offset += kKAlong ? Shape::kLength : Shape::kLines * line_stride(); }
+
+  // Fills `tile`, zero outside the matrix; the tile holds `k` valid steps. The caller closes with a barrier.
+  __device__ __forceinline__ void fill(SharedSpan<T> tile, int k) const {
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      if (exists(i)) store_vec(tile, at(i), load_vec_or_zero<kChunk>(x.data, from(i), valid(i, k)));
+    }
+  }
+  // The same by cp.async: the tile is full after the group's wait and a barrier.
+  __device__ __forceinline__ void fill_async(SharedSpan<T> tile, int k) const {
+    if (interior && k == kBK) {
+#pragma unroll
+      for (int i = 0; i < kChunks; ++i) {
+        if (exists(i)) cp_async_16(tile, at(i), x.data, from(i));
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kChunks; ++i) {
+        if (exists(i)) cp_async_16(tile, at(i), x.data, from(i), valid(i, k));
+      }
+    }
+  }
+  // The same by way of registers, so that the loads run while another tile is multiplied.
+  struct Cache {
+    Vec<T, kChunk> chunks[kChunks];
+  };
+  __device__ __forceinline__ void load(Cache& cache, int k) const {
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      if (exists(i)) cache.chunks[i] = load_vec_or_zero<kChunk>(x.data, from(i), valid(i, k));
+    }
+  }
+  __device__ __forceinline__ void store(SharedSpan<T> tile, const Cache& cache) const {
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      if (exists(i)) store_vec(tile, at(i), cache.chunks[i]);
+    }
   }
 };
 
-// Element by element, for operands that cannot be read 16 bytes at a time: neighbouring lanes read neighbouring
+// A tile element by element, for operands that cannot be read 16 bytes at a time: neighbouring lanes read neighbouring
 // elements of a line. Zero outside the matrix: a zero adds nothing to a dot product.
 template <class Shape, int THREADS, class T>
 __device__ __forceinline__ void fill_by_element(SharedSpan<T> tile, const Matrix<const T>& x, int64_t row0,
                                                 int64_t col0, int thread) {
-  const Window<Shape, T> window(x, row0, col0);
+  const int64_t corner = row0 * x.row_stride + col0 * x.col_stride;
+  const int rows = static_cast<int>(min(x.rows - row0, int64_t{Shape::kRows}));
+  const int cols = static_cast<int>(min(x.cols - col0, int64_t{Shape::kCols}));
 #pragma unroll 2
   for (int e = thread; e < Shape::kLines * Shape::kLength; e += THREADS) {
     const int line = e / Shape::kLength, along = e % Shape::kLength;
+    const int row = Shape::kMajor == Major::kRow ? line : along, col = Shape::kMajor == Major::kRow ? along : line;
     tile[line * Shape::kLd + along] =
-        load_or(x.data, window.offset + line * window.line_stride + along * window.along_stride,
-                line < window.lines && along < window.along, T(0.0f));
+        load_or(x.data, corner + row * x.row_stride + col * x.col_stride, row < rows && col < cols, T(0.0f));
   }
 }
-
-// Fills a tile with x(row0.., col0..), zero outside the matrix. The caller closes with a barrier.
-template <class Shape, int THREADS, class T>
-__device__ __forceinline__ void fill_tile(SharedSpan<T> tile, const Matrix<const T>& x, int64_t row0, int64_t col0,
-                                          int thread) {
-  using Share = Chunks<Shape, THREADS, T>;
-  if (!x.by_16_bytes) return fill_by_element<Shape, THREADS>(tile, x, row0, col0, thread);
-  const Window<Shape, T> window(x, row0, col0);
-#pragma unroll
-  for (int i = 0; i < Share::kPerThread; ++i) {
-    if (!Share::exists(thread, i)) break;
-    store_vec(tile, Share::at(thread, i),
-              load_vec_or_zero<Share::kLength>(x.data, Share::offset(window, thread, i),
-                                               Share::valid(window, thread, i)));
-  }
-}
-
-// The same by cp.async: the tile is full after the group's wait and a barrier.
-template <class Shape, int THREADS, class T>
-__device__ __forceinline__ void fill_tile_async(SharedSpan<T> tile, const Matrix<const T>& x, int64_t row0,
-                                                int64_t col0, int thread) {
-  using Share = Chunks<Shape, THREADS, T>;
-  if (!x.by_16_bytes) return fill_by_element<Shape, THREADS>(tile, x, row0, col0, thread);
-  const Window<Shape, T> window(x, row0, col0);
-#pragma unroll
-  for (int i = 0; i < Share::kPerThread; ++i) {
-    if (!Share::exists(thread, i)) break;
-    cp_async_16(tile, Share::at(thread, i), x.data, Share::offset(window, thread, i),
-                Share::valid(window, thread, i));
-  }
-}
-
-// One thread's share of a tile, held in registers between its load and its store, so that the loads of the next tile
-// run while this one is multiplied.
-template <class Shape, int THREADS, class T>
-struct TileCache {
-  using Share = Chunks<Shape, THREADS, T>;
-  static_assert(Share::kPerThread * Share::kLinesApart == Shape::kLines, "every thread holds the same number of chunks");
-  Vec<T, Share::kLength> chunks[Share::kPerThread];
-
-  __device__ __forceinline__ void load(const Matrix<const T>& x, int64_t row0, int64_t col0, int thread) {
-    const Window<Shape, T> window(x, row0, col0);
-#pragma unroll
-    for (int i = 0; i < Share::kPerThread; ++i) {
-      const int valid = Share::valid(window, thread, i);
-      if (x.by_16_bytes) {
-        chunks[i] = load_vec_or_zero<Share::kLength>(x.data, Share::offset(window, thread, i), valid);
-      } else {
-        const int64_t offset = window.offset + Share::line(thread, i) * window.line_stride +
-                               Share::along(thread) * window.along_stride;
-#pragma unroll
-        for (int e = 0; e < Share::kLength; ++e) {
-          chunks[i].v[e] = load_or(x.data, offset + e * window.along_stride, e < valid, T(0.0f));
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void store(SharedSpan<T> tile, int thread) const {
-#pragma unroll
-    for (int i = 0; i < Share::kPerThread; ++i) store_vec(tile, Share::at(thread, i), chunks[i]);
-  }
-};
 
 // Global loads that the busiest of THREADS threads issues for the tiles of one operand along k.
 template <class Shape, int THREADS, class T>

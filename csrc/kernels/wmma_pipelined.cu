@@ -15,12 +15,12 @@
 namespace tcgemm {
 namespace {
 
-constexpr int BM = 128, BN = 128, BK = 32, WM = 32, WN = 64;
+constexpr int BM = 128, BN = 128, BK = 64, WM = 32, WN = 64;
 constexpr int kPad = 8;  // halves: lines of 40 and 136 are an odd multiple of 16 bytes, so rows share no banks
 constexpr int kWarpsN = BN / WN, kWarps = BM / WM * kWarpsN, kThreads = 32 * kWarps;
 constexpr int kFragsM = WM / kWmmaDim, kFragsN = WN / kWmmaDim;
 constexpr int kGroup = 8;  // rows of tiles in a group of blocks
-__host__ __device__ constexpr int stages(bool has_cp_async) { return has_cp_async ? 4 : 2; }
+__host__ __device__ constexpr int stages(bool has_cp_async) { return has_cp_async ? 3 : 2; }
 
 template <class T, Major MAJOR_A, Major MAJOR_B>
 struct Stage {
@@ -44,7 +44,7 @@ __device__ __forceinline__ void multiply_stage(FragmentC (&acc)[kFragsM][kFragsN
                                                const Stage<T, MAJOR_A, MAJOR_B>& stage, int warp_m, int warp_n) {
   using TileA = typename Stage<T, MAJOR_A, MAJOR_B>::TileA;
   using TileB = typename Stage<T, MAJOR_A, MAJOR_B>::TileB;
-#pragma unroll
+#pragma unroll 1  // unrolled, the fragments of two steps would spill
   for (int kk = 0; kk < BK; kk += kWmmaDim) {
     FragmentA<T, MAJOR_A> frag_a[kFragsM];
     FragmentB<T, MAJOR_B> frag_b[kFragsN];
@@ -64,7 +64,8 @@ __device__ __forceinline__ void multiply_stage(FragmentC (&acc)[kFragsM][kFragsN
   }
 }
 
-template <class T, Major MAJOR_A, Major MAJOR_B>
+// BY_16_BYTES: both operands can be read so, and the kernel holds no other loads.
+template <class T, Major MAJOR_A, Major MAJOR_B, bool BY_16_BYTES>
 __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
     wmma_pipelined_kernel(const Matrix<const T> a, const Matrix<const T> b, const OutputMatrix c) {
   using Ring = Stage<T, MAJOR_A, MAJOR_B>;
@@ -73,9 +74,8 @@ __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
   constexpr int kStages = stages(kHasCpAsync);
 
   // Place.
-  int64_t tile_m, tile_n;
-  place_block<kGroup>(blockIdx.x, ceil_div(c.rows, BM), ceil_div(c.cols, BN), tile_m, tile_n);
-  const int64_t m0 = tile_m * BM, n0 = tile_n * BN;
+  const TilePlace place = place_block<kGroup>(blockIdx.x, ceil_div(c.rows, BM), ceil_div(c.cols, BN));
+  const int64_t m0 = int64_t{place.m} * BM, n0 = int64_t{place.n} * BN;
   const int thread = threadIdx.x, warp = thread / 32;
   const int warp_m = warp / kWarpsN * WM, warp_n = warp % kWarpsN * WN;
   const int steps = static_cast<int>(ceil_div(a.cols, BK));
@@ -87,38 +87,58 @@ __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
     for (int j = 0; j < kFragsN; ++j) fill_fragment(acc[i][j], 0.0f);
   }
 
+  TileLoader<TileA, Side::kA, kThreads, T> load_a(a, m0, thread);
+  TileLoader<TileB, Side::kB, kThreads, T> load_b(b, n0, thread);
+  const int last_k = static_cast<int>(a.cols - int64_t{steps - 1} * BK);
+  const auto valid_k = [&](int step) { return step == steps - 1 ? last_k : BK; };
+  const bool vec_a = BY_16_BYTES || a.by_16_bytes, vec_b = BY_16_BYTES || b.by_16_bytes;
+  // The operands that cannot be read by 16 bytes, straight into their stage.
+  const auto fill_others = [&](const Ring& stage, int step) {
+    if (!vec_a) fill_by_element<TileA, kThreads>(stage.tile_a, a, m0, int64_t{step} * BK, thread);
+    if (!vec_b) fill_by_element<TileB, kThreads>(stage.tile_b, b, int64_t{step} * BK, n0, thread);
+  };
+
   if constexpr (kHasCpAsync) {
     // A group a step, also an empty one past the end, so that the wait below always covers the step it needs.
-    const auto load_step = [&](int step) {
+    const auto load_step = [&](int step, int index) {
       if (step < steps) {
-        const Ring stage(step % kStages);
-        fill_tile_async<TileA, kThreads>(stage.tile_a, a, m0, int64_t{step} * BK, thread);
-        fill_tile_async<TileB, kThreads>(stage.tile_b, b, int64_t{step} * BK, n0, thread);
+        const Ring stage(index);
+        if (vec_a) load_a.fill_async(stage.tile_a, valid_k(step));
+        if (vec_b) load_b.fill_async(stage.tile_b, valid_k(step));
+        fill_others(stage, step);
+        load_a.advance();
+        load_b.advance();
       }
       cp_async_commit();
     };
-    for (int step = 0; step < kStages - 1; ++step) load_step(step);
+    for (int step = 0; step < kStages - 1; ++step) load_step(step, step);
+    int index = 0, next = kStages - 1;  // the stages of `step` and of the one that is loaded meanwhile
     for (int step = 0; step < steps; ++step) {
       cp_async_wait<kStages - 2>();  // this thread's part of `step` has landed
       __syncthreads();               // so have the others', and all are done with the stage that is filled next
-      load_step(step + kStages - 1);
-      multiply_stage(acc, Ring(step % kStages), warp_m, warp_n);
+      multiply_stage(acc, Ring(index), warp_m, warp_n);
+      load_step(step + kStages - 1, next);
+      next = index;
+      index = index == kStages - 1 ? 0 : index + 1;
     }
     cp_async_wait<0>();
   } else {
-    TileCache<TileA, kThreads, T> next_a;
-    TileCache<TileB, kThreads, T> next_b;
-    next_a.load(a, m0, 0, thread);
-    next_b.load(b, 0, n0, thread);
+    typename decltype(load_a)::Cache next_a;
+    typename decltype(load_b)::Cache next_b;
+    const auto load_step = [&](int step) {
+      if (vec_a) load_a.load(next_a, valid_k(step));
+      if (vec_b) load_b.load(next_b, valid_k(step));
+      load_a.advance();
+      load_b.advance();
+    };
+    if (steps > 0) load_step(0);
     for (int step = 0; step < steps; ++step) {
       const Ring stage(step % kStages);
-      next_a.store(stage.tile_a, thread);
-      next_b.store(stage.tile_b, thread);
+      if (vec_a) load_a.store(stage.tile_a, next_a);
+      if (vec_b) load_b.store(stage.tile_b, next_b);
+      fill_others(stage, step);
       __syncthreads();  // the stage is full, and all are done with the other one, which is filled next
-      if (step + 1 < steps) {
-        next_a.load(a, m0, int64_t{step + 1} * BK, thread);
-        next_b.load(b, int64_t{step + 1} * BK, n0, thread);
-      }
+      if (step + 1 < steps) load_step(step + 1);
       multiply_stage(acc, stage, warp_m, warp_n);
     }
   }
@@ -130,8 +150,11 @@ __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
 }
 
 int launch_wmma_pipelined(const GemmProblem& p, const DeviceInfo& device) {
+  const bool by_16_bytes =
+      reads_by_16_bytes(p.a, p.dtype, p.m, p.k) && reads_by_16_bytes(p.b, p.dtype, p.k, p.n);
   return for_type_and_layout(p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() {
-    return launch(wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B>,
+    return launch(by_16_bytes ? wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, true>
+                              : wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, false>,
                   {.blocks = ceil_div(p.m, BM) * ceil_div(p.n, BN),
                    .threads = kThreads,
                    .shared_bytes = stages(device.code_arch >= 80) * Stage<T, MAJOR_A, MAJOR_B>::kBytes},

@@ -59,10 +59,17 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
     for (int j = 0; j < Tile::kFragsN; ++j) fill_fragment(acc[i][j], 0.0f);
   }
 
+  TileLoader<TileA, Side::kA, Tile::kThreads, T> load_a(a, m0, thread);
+  TileLoader<TileB, Side::kB, Tile::kThreads, T> load_b(b, n0, thread);
   for (int64_t k0 = 0; k0 < a.cols; k0 += Tile::BK) {
     // Load.
-    fill_tile<TileA, Tile::kThreads>(tile_a, a, m0, k0, thread);
-    fill_tile<TileB, Tile::kThreads>(tile_b, b, k0, n0, thread);
+    const int k = static_cast<int>(min(a.cols - k0, int64_t{Tile::BK}));
+    if (a.by_16_bytes) load_a.fill(tile_a, k);
+    else fill_by_element<TileA, Tile::kThreads>(tile_a, a, m0, k0, thread);
+    if (b.by_16_bytes) load_b.fill(tile_b, k);
+    else fill_by_element<TileB, Tile::kThreads>(tile_b, b, k0, n0, thread);
+    load_a.advance();
+    load_b.advance();
     __syncthreads();  // both tiles are full
     // Multiply.
     FragmentA<T, MAJOR_A> frag_a[Tile::kFragsM];

@@ -149,8 +149,8 @@ void verify(const Path& path, const Case& problem) {
   check(cudaMemcpy(c.data(), problem.c, c.size() * sizeof(float), cudaMemcpyDeviceToHost), path.name.c_str());
   for (std::size_t i = 0; i < c.size(); ++i) {
     if (static_cast<double>(c[i]) == problem.reference[i]) continue;
-    std::fprintf(stderr, "%s, N = %d: C[%zu][%zu] is %g, expected %g\n", path.name.c_str(), problem.n,
-                 i / problem.n, i % problem.n, c[i], problem.reference[i]);
+    std::fprintf(stderr, "%s, N = %d: C[%zu][%zu] is %g, expected %g\n", path.name.c_str(), problem.n, i / problem.n,
+                 i % problem.n, c[i], problem.reference[i]);
     std::exit(1);
   }
 }
@@ -216,8 +216,7 @@ int main() {
     std::vector<Path> paths = {
         rung("matmulRegTile2dVec4 (FP32)", "simt_regtile_vec4", problem, tcgemm::DType::kFloat32),
         rung("matmulWmmaGlobal", "wmma_global", problem, tcgemm::DType::kFloat16),
-        rung("matmulWmmaStaged", "wmma_staged", problem, tcgemm::DType::kFloat16),
-        cublas(handle, problem)};
+        rung("matmulWmmaStaged", "wmma_staged", problem, tcgemm::DType::kFloat16), cublas(handle, problem)};
     for (const Path& path : paths) verify(path, problem);
     std::printf("N = %d: every path matches the CPU at all %d elements\n", n, n * n);
     measure(paths, flush);

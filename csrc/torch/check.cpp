@@ -202,6 +202,15 @@ bool check_call(const OpFacts& op, AtenTensorHandle a, AtenTensorHandle b, AtenT
   return true;
 }
 
+const char* algo_of_id(const OpFacts& op, int64_t id) {
+  if (id == 0) return nullptr;
+  for (const AlgoName& known : kAlgos) {
+    if (tcgemm_algo_id(known.name) == id) return known.name;
+  }
+  fail(std::string(op.name) + ": no kernel has the id " + std::to_string(id) +
+       "; the graph was saved by a version that had another table, export it again");
+}
+
 void fail(const std::string& text) {
   noted_error = text;
   throw std::runtime_error(text);
@@ -211,3 +220,10 @@ void fail(const std::string& text) {
 
 void tcgemm_note_error(const char* text) { tcgemm::noted_error = text; }
 const char* tcgemm_noted_error() { return tcgemm::noted_error.c_str(); }
+
+int64_t tcgemm_algo_id(const char* algo) {
+  if (algo == nullptr) return 0;
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (; *algo != '\0'; ++algo) hash = (hash ^ static_cast<unsigned char>(*algo)) * 0x100000001b3u;
+  return static_cast<int64_t>(hash >> 1);
+}

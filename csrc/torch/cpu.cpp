@@ -74,7 +74,7 @@ void multiply(AtenTensorHandle tensor_a, AtenTensorHandle tensor_b, AtenTensorHa
 
 template <const OpFacts& FACTS>
 void product(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   const int64_t rows = matrix_of(call.a).rows, cols = matrix_of(call.b).cols;
   const torch::stable::Tensor c = new_matrix(call.a, rows, cols, aoti_torch_dtype_float32());
@@ -84,14 +84,14 @@ void product(StableIValue* stack, uint64_t, uint64_t) {
 
 template <const OpFacts& FACTS>
 void product_out(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   multiply(call.a, call.b, call.out);
   bump_version(call.out);
 }
 
 void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kReferenceMm, stack);
+  Call call(kReferenceMm, stack);
   call.check();
   const Matrix2d a = matrix_of(call.a), b = matrix_of(call.b);
   const torch::stable::Tensor c = new_matrix(call.a, a.rows, b.cols, aoti_torch_dtype_float64());
@@ -109,7 +109,7 @@ void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
 
 template <const OpFacts& FACTS>
 void cuda_only(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   fail(std::string(FACTS.name) + ": cuBLAS multiplies CUDA tensors, got cpu; use tcgemm::mm, or move them");
 }
@@ -119,15 +119,18 @@ void cuda_only(StableIValue* stack, uint64_t, uint64_t) {
 
 STABLE_TORCH_LIBRARY_IMPL(tcgemm, CPU, m) {
   using namespace tcgemm;
-  const auto all = [&m](const std::string& name, void (*kernel)(StableIValue*, uint64_t, uint64_t)) {
-    for (const std::string& full : {name, "_" + name, "_" + name + "_grad"}) m.impl(full.c_str(), kernel);
+  using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
+  const auto all = [&m](const std::string& name, Boxed kernel, Boxed twin) {
+    m.impl(name.c_str(), kernel);
+    m.impl(("_" + name).c_str(), twin);
+    m.impl(("_" + name + "_grad").c_str(), twin);
   };
-  all("mm", product<kMm>);
-  all("mm_out", product_out<kMmOut>);
-  all("sgemm", product<kSgemm>);
-  all("sgemm_out", product_out<kSgemmOut>);
-  all("reference_mm", reference_mm);
-  all("cublas_mm", cuda_only<kCublasMm>);
-  all("cublaslt_mm", cuda_only<kCublasltMm>);
+  all("mm", product<kMm>, product<kMmTwin>);
+  all("mm_out", product_out<kMmOut>, product_out<kMmOutTwin>);
+  all("sgemm", product<kSgemm>, product<kSgemmTwin>);
+  all("sgemm_out", product_out<kSgemmOut>, product_out<kSgemmOutTwin>);
+  all("reference_mm", reference_mm, reference_mm);
+  all("cublas_mm", cuda_only<kCublasMm>, cuda_only<kCublasMm>);
+  all("cublaslt_mm", cuda_only<kCublasltMm>, cuda_only<kCublasltMm>);
   m.impl("cublaslt_heuristics", cuda_only<kCublasltHeuristics>);
 }

@@ -74,7 +74,7 @@ bool may_overlap(const Matrix2d& x, int64_t size_x, const Matrix2d& y, int64_t s
 
 template <const OpFacts& FACTS>
 void product(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   const DeviceGuard guard(device_index_of(call.a));
   const int64_t m = matrix_of(call.a).rows, n = matrix_of(call.b).cols;
@@ -85,7 +85,7 @@ void product(StableIValue* stack, uint64_t, uint64_t) {
 
 template <const OpFacts& FACTS>
 void product_out(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(FACTS, stack);
+  Call call(FACTS, stack);
   call.check();
   const DeviceGuard guard(device_index_of(call.a));
   const Matrix2d a = matrix_of(call.a), b = matrix_of(call.b), c = matrix_of(call.out, true);
@@ -103,7 +103,7 @@ void product_out(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
-  const Call call(kReferenceMm, stack);
+  Call call(kReferenceMm, stack);
   call.check();
   const int device = device_index_of(call.a);
   const DeviceGuard guard(device);
@@ -125,12 +125,15 @@ void reference_mm(StableIValue* stack, uint64_t, uint64_t) {
 
 STABLE_TORCH_LIBRARY_IMPL(tcgemm, CUDA, m) {
   using namespace tcgemm;
-  const auto all = [&m](const std::string& name, void (*kernel)(StableIValue*, uint64_t, uint64_t)) {
-    for (const std::string& full : {name, "_" + name, "_" + name + "_grad"}) m.impl(full.c_str(), kernel);
+  using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
+  const auto all = [&m](const std::string& name, Boxed kernel, Boxed twin) {
+    m.impl(name.c_str(), kernel);
+    m.impl(("_" + name).c_str(), twin);
+    m.impl(("_" + name + "_grad").c_str(), twin);
   };
-  all("mm", product<kMm>);
-  all("mm_out", product_out<kMmOut>);
-  all("sgemm", product<kSgemm>);
-  all("sgemm_out", product_out<kSgemmOut>);
-  all("reference_mm", reference_mm);
+  all("mm", product<kMm>, product<kMmTwin>);
+  all("mm_out", product_out<kMmOut>, product_out<kMmOutTwin>);
+  all("sgemm", product<kSgemm>, product<kSgemmTwin>);
+  all("sgemm_out", product_out<kSgemmOut>, product_out<kSgemmOutTwin>);
+  all("reference_mm", reference_mm, reference_mm);
 }

@@ -1,5 +1,5 @@
-// The kernels on the Autograd key. Under no_grad a call goes on to the private op below autograd, one dispatch more; with
-// grad mode on it goes to the one whose Autograd kernel is Python, because nothing in the stable ABI tells whether
+// The kernels on the Autograd key. Under no_grad a call goes on to the private op below autograd, one dispatch more;
+// with grad mode on it goes to the one whose Autograd kernel is Python, because nothing in the stable ABI tells whether
 // a tensor requires a gradient.
 #include <stdexcept>
 
@@ -14,6 +14,7 @@ void pass_on(const OpFacts& op, const char* quiet, const char* with_gradient, St
   // code, a note, and a line on stderr.
   call.check();
   tcgemm_note_error("");
+  if (op.algo >= 0) stack[op.algo] = static_cast<StableIValue>(tcgemm_algo_id(call.algo));
   call.hand_on();
   const char* name = aoti_torch_grad_mode_is_enabled() ? with_gradient : quiet;
   if (torch_call_dispatcher(name, "", stack, TORCH_ABI_VERSION) == AOTI_TORCH_SUCCESS) return;

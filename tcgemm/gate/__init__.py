@@ -15,6 +15,11 @@ def main(argv: list[str] | None = None) -> int:
     except ImportError:
         print("tcgemm gate: its problems are in bench/: run it from the root of the repository")
         return 2
-    from tcgemm.gate import cli
-
+    try:
+        from tcgemm.gate import cli
+    except ModuleNotFoundError as error:
+        if error.name not in ("rich", "tomli"):
+            raise
+        print(f"tcgemm gate: it needs {error.name}: pip install {error.name}")
+        return 2
     return cli.main(argv)

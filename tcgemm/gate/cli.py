@@ -35,7 +35,12 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="also build wmma_staged without its K guard (needs nvcc and csrc) and run it on odd",
     )
-    made.add_argument("--record", action="store_true", help="write the outcomes into predictions.toml")
+    made.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="run nothing; write the outcomes in this result file into predictions.toml",
+    )
     made.add_argument("--predictions", type=Path, default=predictions.FILE, metavar="FILE", help=argparse.SUPPRESS)
     solve = made.add_argument_group("your own function")
     solve.add_argument(
@@ -61,6 +66,9 @@ def main(argv: list[str] | None = None) -> int:
     command = shlex.join(["python", "-m", "tcgemm", "gate", *(sys.argv[2:] if argv is None else argv)])
     try:
         judged = predictions.load(arguments.predictions)
+        if arguments.record is not None:
+            predictions.record(judged, arguments.record, arguments.predictions)
+            return 0
         if arguments.device == "emulator":
             raise Unusable("the emulator is not part of this build")
         if arguments.device == "cuda" and not torch.cuda.is_available():
@@ -72,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
 
             return grade.main(arguments, command)
         return gate(arguments, judged, command)
-    except (Unusable, predictions.PredictionError, ValueError) as error:
+    except (Unusable, predictions.PredictionError, ValueError, OSError) as error:
         print(f"tcgemm gate: {error}", file=sys.stderr)
         return UNUSABLE
 
@@ -107,8 +115,6 @@ def gate(arguments: argparse.Namespace, judged: list[predictions.Prediction], co
     if arguments.json:
         output.write(arguments.json, found.as_dict(output.meta_of(device, monitor, command)))
         report.say(console, f"results: {arguments.json}")
-    if arguments.record:
-        predictions.record(judged, arguments.predictions)
     return 0 if found.correct else WRONG
 
 

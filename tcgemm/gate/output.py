@@ -41,4 +41,4 @@ def meta_of(device: torch.device, monitor: Monitor | None, command: str) -> dict
 def write(path: Path, contents: dict) -> None:
     """The result file, validated by tcgemm/gate/gate.schema.json in the tests."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(contents, indent=1) + "\n")
+    path.write_text(json.dumps(contents, indent=1, allow_nan=False) + "\n")

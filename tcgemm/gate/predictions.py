@@ -129,8 +129,12 @@ def _unguarded_tail(p: Prediction, unguarded: tuple[str, str] | None) -> tuple[s
     return f"{status}: {text}", status == p.expects.get("verdict")
 
 
-def record(predictions: list[Prediction], path: Path = FILE) -> None:
-    """Writes the settled outcomes into the file and leaves every other line as it is."""
+def record(predictions: list[Prediction], results: Path, path: Path = FILE) -> None:
+    """Takes the settled outcomes from a result file and writes them into `path`, whose other lines stay."""
+    measured = {entry["id"]: entry for entry in json.loads(results.read_text())["predictions"]}
+    for p in predictions:
+        entry = measured.get(p.id, {})
+        p.outcome, p.held = entry.get("outcome", p.outcome), entry.get("held")
     settled = {p.id: p for p in predictions if p.held is not None}
     section, lines = "", []
     for line in path.read_text().splitlines():

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tcgemm import _library
 from tcgemm.gate.cases import Row
 from tcgemm.gate.check import ATOL, RTOL, length_term_text
 from tcgemm.gate.predictions import Prediction
@@ -26,6 +27,13 @@ BASELINE_CALL = (
     "cublasGemmEx: A and B CUDA_R_16F (CUDA_R_16BF), C CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_MATH; "
     "no FP32 cuBLAS time enters the FP16 score"
 )
+
+
+def baseline_call() -> str:
+    """The matched call, with the values that the baseline hands to cuBLAS."""
+    facts = _library.cublas_facts()
+    names = ("float16", "bfloat16", "result", "compute", "math_mode")
+    return f"{BASELINE_CALL} ({', '.join(f'{name} {facts[name]}' for name in names)})"
 
 
 def print_table(console: Console, title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -101,7 +109,7 @@ def times(console: Console, taken: list[Time]) -> None:
         for t in taken
     ]
     print_table(console, "Times: medians, cold L2, one interleaved run a size", columns, body)
-    say(console, BASELINE_CALL)
+    say(console, baseline_call())
 
 
 def sweep(console: Console, shapes: list[Shape]) -> None:

@@ -43,10 +43,8 @@ class Report:
             "meta": meta,
             "rows": [row.as_dict() for row in self.rows],
             "tier": self.tiers,
-            "sweep": {
-                "shapes": [shape.as_dict() for shape in self.shapes],
-                "times": [time.as_dict() for time in self.times],
-            },
+            "sweep": [shape.as_dict() for shape in self.shapes],
+            "times": [time.as_dict() for time in self.times],
             "predictions": [p.as_dict() for p in self.predictions],
         }
 

@@ -11,13 +11,13 @@ inline int finish() {
 }
 }  // namespace test
 
-#define CHECK(condition, ...)                                               \
-  do {                                                                      \
-    ++test::checks;                                                         \
-    if (!(condition)) {                                                     \
-      ++test::failures;                                                     \
-      std::fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);  \
-      std::fprintf(stderr, __VA_ARGS__);                                    \
-      std::fprintf(stderr, "\n");                                           \
-    }                                                                       \
+#define CHECK(condition, ...)                                              \
+  do {                                                                     \
+    ++test::checks;                                                        \
+    if (!(condition)) {                                                    \
+      ++test::failures;                                                    \
+      std::fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+      std::fprintf(stderr, __VA_ARGS__);                                   \
+      std::fprintf(stderr, "\n");                                          \
+    }                                                                      \
   } while (0)

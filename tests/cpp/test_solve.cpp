@@ -116,9 +116,9 @@ void first_call_inside_a_capture(cudaStream_t stream) {
 }
 
 void shapes(cudaStream_t stream) {
-  const std::size_t sizes[][3] = {{16, 16, 16}, {16, 8, 16},  {1, 1, 1},     {128, 128, 128}, {61, 63, 617}, {33, 7, 15},
-                                  {7, 130, 1},  {129, 1, 17}, {200, 96, 608}, {65, 257, 31},   {256, 256, 0}, {0, 5, 4},
-                                  {5, 0, 4}};
+  const std::size_t sizes[][3] = {{16, 16, 16},  {16, 8, 16}, {1, 1, 1},    {128, 128, 128}, {61, 63, 617},
+                                  {33, 7, 15},   {7, 130, 1}, {129, 1, 17}, {200, 96, 608},  {65, 257, 31},
+                                  {256, 256, 0}, {0, 5, 4},   {5, 0, 4}};
   int seed = 0;
   for (const auto& [m, n, k] : sizes) {
     const Operands host(m, n, k, ++seed);
@@ -135,7 +135,9 @@ void enqueued_on_the_given_stream(cudaStream_t stream) {
   using namespace std::chrono;
   const Operands host(150, 140, 130, 3);
   const OnDevice device(host);
-  ok(cudaLaunchHostFunc(stream, [](void*) { std::this_thread::sleep_for(kBusy); }, nullptr), "cudaLaunchHostFunc");
+  ok(cudaLaunchHostFunc(
+         stream, [](void*) { std::this_thread::sleep_for(kBusy); }, nullptr),
+     "cudaLaunchHostFunc");
   __half *pinned_a = nullptr, *pinned_b = nullptr;  // a copy from pageable memory would wait for the stream
   ok(cudaMallocHost(&pinned_a, host.a.size() * sizeof(__half)), "cudaMallocHost");
   ok(cudaMallocHost(&pinned_b, host.b.size() * sizeof(__half)), "cudaMallocHost");

@@ -48,7 +48,7 @@ def prepare(source: Path, architecture: int, folder: Path) -> Solve:
 def compile_library(sources: list[Path], library: Path, architecture: int, standard: str = "c++17") -> None:
     """Builds a shared library: with nvcc as the capstone builds its programs, or with c++ for host sources."""
     if any(source.suffix in CUDA_SOURCES for source in sources):
-        flags = [f"-std={standard}", "-O3", f"-arch=sm_{architecture}", "-lineinfo", "-Xcompiler", "-fPIC"]
+        flags = [f"-std={standard}", "-O3", f"-arch={arch_name(architecture)}", "-lineinfo", "-Xcompiler", "-fPIC"]
         command = [find_nvcc(), *flags]
     else:
         command = ["c++", f"-std={standard}", "-O2", "-fPIC"]
@@ -57,6 +57,11 @@ def compile_library(sources: list[Path], library: Path, architecture: int, stand
     if done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines()[:ERROR_LINES]
         raise NotGradable("it does not compile:\n" + "\n".join(lines))
+
+
+def arch_name(capability: int) -> str:
+    """What nvcc compiles for: from 9.0 on with the instructions that this one architecture has (wgmma)."""
+    return f"sm_{capability}" + ("a" if capability >= 90 else "")
 
 
 def find_nvcc() -> str:

@@ -45,7 +45,8 @@ class Grade:
             "meta": meta,
             "rows": [row.as_dict() for row in self.rows],
             "tier": {"solve": claimed},
-            "sweep": {"shapes": [], "times": [time.as_dict() for time in self.times]},
+            "sweep": [],
+            "times": [time.as_dict() for time in self.times],
             "predictions": [p.as_dict() for p in own],
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -59,9 +60,15 @@ def run_case(
             return _listen(process, reading, timeout, complaints)
         finally:
             os.close(reading)
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+            _end(process)
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Kills the worker if it still runs. A kernel that never ends can hold it in the driver: it is not waited for."""
+    if process.poll() is None:
+        process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=30)
 
 
 def _listen(process: subprocess.Popen, reading: int, timeout: float, complaints: IO[bytes]) -> Outcome:

@@ -58,20 +58,21 @@ def attempt_cuda(solve: Solve, built: Built, reference: Tensor) -> tuple[str, Ve
     if damage := built.damage():
         return "out of bounds", Verdict(False, f"it wrote where it must not: {damage}", None, 0.0), []
     a, b = built.a.clone(), built.b.clone()
-    built.a.fill_(float("nan"))
-    built.b.fill_(float("nan"))
-    built.poison()
-    torch.cuda.synchronize()
-    free = torch.cuda.mem_get_info()[0]
     side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        torch.cuda._sleep(SPIN_CYCLES)
-        built.a.copy_(a)
-        built.b.copy_(b)
-        start = time.perf_counter()
-        solve(built, side.cuda_stream)
-        host_s = time.perf_counter() - start
-    torch.cuda.synchronize()
+    for cycles in (1, SPIN_CYCLES):  # the first round loads the code of everything but is not judged
+        built.a.fill_(float("nan"))
+        built.b.fill_(float("nan"))
+        built.poison()
+        torch.cuda.synchronize()
+        free = torch.cuda.mem_get_info()[0]
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(cycles)
+            built.a.copy_(a)
+            built.b.copy_(b)
+            start = time.perf_counter()
+            solve(built, side.cuda_stream)
+            host_s = time.perf_counter() - start
+        torch.cuda.synchronize()
     notes = ["it synchronises or frees memory inside the call"] if host_s > SYNCHRONISES_S else []
     if torch.cuda.mem_get_info()[0] < free:
         notes.append("it allocates memory and keeps it")
@@ -98,12 +99,12 @@ def times(solve: Solve, built: Built) -> list[dict]:
     """solve() beside cublasGemmEx and the FP32 kernel, interleaved."""
     from bench.timing import Timer
     from tcgemm.gate.subjects import FP32_BAR, Rung
-    from tcgemm.gate.timing import CUBLAS, FP32_NAME, measure, summarise
+    from tcgemm.gate.timing import CUBLAS, FP32_NAME, cublas_mm, measure, summarise
 
     p, bar = built.problem, Rung(FP32_BAR)
     fp32 = build(p.but(dtype="float32"), built.a.device)
     calls = {
-        CUBLAS: lambda: torch.ops.tcgemm.cublas_mm(built.a, built.b),
+        CUBLAS: lambda: cublas_mm(built),
         FP32_NAME: lambda: bar.run(fp32),
         "solve": lambda: solve(built, torch.cuda.current_stream().cuda_stream),
     }
