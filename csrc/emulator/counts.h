@@ -38,6 +38,7 @@ struct Record {
 
 struct Values {
   uint32_t word[4];
+  int valid;  // elements that a cp.async reads; the others are zero
 };
 
 // Sectors that a warp touched since the last barrier, by operand and direction.

@@ -80,14 +80,15 @@ void flush(Warp& warp, bool end_of_interval) {
 }
 
 void record(Access access, const Site& site, uint64_t address, int bytes, int space, bool active, const void* x,
-            int skip) {
+            int skip, int valid) {
   Lane& lane = *current;
   const bool traced = lane.warp->block->traced;
   if (!session->options().counts && !traced) return;
   lane.records.push_back(Record::make(access, site, address, bytes, space, active, skip));
   if (traced) {
     Values values = {};
-    if (x != nullptr) std::memcpy(&values, x, static_cast<size_t>(bytes));
+    if (x != nullptr) std::memcpy(values.word, x, static_cast<size_t>(bytes));
+    values.valid = valid;
     lane.values.push_back(values);
   }
   if (lane.records.size() >= kMaxRecords) stop(State::kFull);

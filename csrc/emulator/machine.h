@@ -78,8 +78,9 @@ void warp_operation(const void* args, WarpOperation operation, const Site& site)
 // Merges what a warp's lanes have recorded since the last call.
 void flush(Warp& warp, bool end_of_interval);
 
-// Appends an access to the current lane's record. `x`: its value, `bytes` of it.
+// Appends an access to the current lane's record. `x`: its value, `bytes` of it. `skip`: visits of the site that the
+// lane leaves out. `valid`: elements that a cp.async reads.
 void record(Access access, const Site& site, uint64_t address, int bytes, int space, bool active, const void* x,
-            int skip = 0);
+            int skip = 0, int valid = 0);
 
 }  // namespace tcgemm::emulator

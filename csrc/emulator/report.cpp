@@ -66,7 +66,7 @@ std::string trace_json(const Session& session, const std::string& head) {
   const std::string operands = array(session.extents(), [](const auto& x) {
     return "{" + member("name", x->name) + "," + member("rows", x->rows) + "," + member("cols", x->cols) + "," +
            member("row_stride", x->row_stride) + "," + member("col_stride", x->col_stride) + "," +
-           member("element_bytes", x->element_bytes) + "," +
+           member("element_bytes", x->element_bytes) + ",\"output\":" + (x->output ? "true" : "false") + "," +
            member("offset_bytes", static_cast<int64_t>(reinterpret_cast<uintptr_t>(x->base) % 256)) + "}";
   });
   std::string out = "{" + head + ",\n\"operands\":" + operands + ",\n\"shared\":[" + session.trace.shared() + "],\n\"steps\":[\n";

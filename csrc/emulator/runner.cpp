@@ -3,7 +3,8 @@
 // A line is `key=value` pairs separated by spaces: algo, dtype (float16, bfloat16, float32), m, n, k; for each x of
 // a, b, c: x (a file: the matrix's elements row by row; c is written), x_strides (row,column), x_offset (elements from
 // a 256-byte aligned address); and optionally threads, order (ascending, descending, alternate), counts (0 or 1),
-// progress (0 or 1), trace (a file), trace_block, capability. An algo of "solve" calls solve().
+// progress (0 or 1), trace (a file), trace_block,
+// trace_warp, capability. An algo of "solve" calls solve().
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -152,6 +153,7 @@ std::string run(const Request& request) {
   Session run(options_of(request));
   session = &run;
   run.trace.set_bfloat16(p.dtype == DType::kBFloat16);
+  run.trace.set_warp(static_cast<int>(request.number("trace_warp", -1)));
   run.add_operand("A", p.a, p.m, p.k, static_cast<int>(bytes), false);
   run.add_operand("B", p.b, p.k, p.n, static_cast<int>(bytes), false);
   run.add_operand("C", p.c, p.m, p.n, 4, true);
@@ -165,7 +167,8 @@ std::string run(const Request& request) {
   if (const std::string file = request.text("trace", ""); !file.empty()) {
     std::ostringstream head;
     head << "\"version\":1,\"kernel\":" << quoted(algo) << ",\"dtype\":" << quoted(request.text("dtype"))
-         << ",\"m\":" << p.m << ",\"n\":" << p.n << ",\"k\":" << p.k << ",\"block\":" << run.options().trace_block;
+         << ",\"m\":" << p.m << ",\"n\":" << p.n << ",\"k\":" << p.k << ",\"block\":" << run.options().trace_block
+         << ",\"arch\":" << capability;
     std::ofstream(file) << trace_json(run, head.str());
   }
   const Kernel* kernel = find_kernel(algo.c_str());

@@ -74,7 +74,7 @@ void copy_async(const View& tile, int64_t at, Extent* a, int64_t i, int valid, i
     std::memset(copy.bytes + e * element_bytes, 0xff, static_cast<size_t>(element_bytes));
     session->report(Fault::kOutOfBounds, site, a, i + e, [&] { return "cp.async reads " + a->place(i + e); });
   }
-  record(Access::kAsyncLoad, site, valid > 0 ? from : 0, 16, a->space, valid > 0, copy.bytes);
+  record(Access::kAsyncLoad, site, valid > 0 ? from : 0, 16, a->space, valid > 0, copy.bytes, 0, valid);
   if (copy.first < 0) return;
   Region& region = *tile.region;
   check_write(region, copy.first, 16, false, true, site);

@@ -89,6 +89,7 @@ void Trace::describe(const SharedMemory& memory) {
 }
 
 void Trace::add_event(int warp, Access access, const std::source_location& site, const std::string& details) {
+  if (!wanted(warp)) return;
   steps_.push_back("{\"warp\":" + std::to_string(warp) + ",\"access\":\"" + access_name(access) +
                    "\",\"file\":" + quoted(short_path(site.file_name())) +
                    ",\"line\":" + std::to_string(site.line()) + details + "}");
@@ -109,6 +110,7 @@ void Trace::add_column(Warp& warp, const Column& column) {
   const auto value_of = [&](int lane) { return warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].word; };
   const auto text = [](auto x) { return std::to_string(x); };
 
+  if (!wanted(warp.index)) return;
   std::string out = ",\"bytes\":" + std::to_string(bytes);
   out += ",\"lanes\":" + list(active, text) + ",\"inactive\":" + list(inactive, text);
   const Access access = any.access();
@@ -128,6 +130,11 @@ void Trace::add_column(Warp& warp, const Column& column) {
       return text((static_cast<int64_t>(record_of(lane).address() - base)) / a.element_bytes);
     });
     out += ",\"values\":" + list(active, [&](int lane) { return value(value_of(lane), bytes, a.element_bytes); });
+    if (access == Access::kAsyncLoad) {
+      out += ",\"valid\":" + list(active, [&](int lane) {
+        return text(warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid);
+      });
+    }
     out += ",\"sectors\":[";
     for (size_t i = 0; i < sectors.size(); ++i) {
       out += (i == 0 ? "" : ",") + std::to_string(static_cast<int64_t>(sectors[i]) - static_cast<int64_t>(origin / 32));

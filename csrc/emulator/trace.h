@@ -18,6 +18,9 @@ class Trace {
   // How 2-byte values are to be read.
   void set_bfloat16(bool yes) { bfloat16_ = yes; }
 
+  // Leaves out all warps but this one; -1 keeps all.
+  void set_warp(int warp) { only_warp_ = warp; }
+
   // An instruction of the warp's lanes. Needs the lanes' records and values still in place.
   void add_column(Warp& warp, const Column& column);
   // Anything that the warp does as a whole. `details`: further members, each starting with a comma, or nothing.
@@ -34,7 +37,10 @@ class Trace {
  private:
   std::string value(const uint32_t* words, int bytes, int element_bytes) const;
 
+  bool wanted(int warp) const { return only_warp_ < 0 || only_warp_ == warp; }
+
   bool bfloat16_ = false;
+  int only_warp_ = -1;
   std::vector<std::string> steps_;
   std::string shared_;
   std::map<int64_t, int> numbers_;

@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     output = made.add_argument_group("output")
     output.add_argument("--trace", type=Path, metavar="FILE.json", help="write one block's steps there")
     output.add_argument("--trace-block", type=int, default=0, metavar="NUMBER", help="which block (default: 0)")
+    output.add_argument("--trace-warp", type=int, default=-1, metavar="NUMBER", help="one warp alone (default: all)")
     output.add_argument("--json", type=Path, metavar="FILE.json", help="write findings and counts there")
     return made
 
@@ -127,6 +128,7 @@ def run(arguments: argparse.Namespace, algo: str, built) -> Result:  # noqa: ANN
                 threads=arguments.threads,
                 trace=arguments.trace,
                 trace_block=arguments.trace_block,
+                trace_warp=arguments.trace_warp,
                 capability=arguments.arch,
                 progress=progress,
             )

@@ -131,6 +131,7 @@ class Emulator:
         counts: bool = True,
         trace: Path | None = None,
         trace_block: int = 0,
+        trace_warp: int = -1,
         capability: int = 90,
         progress: Progress | None = None,
     ) -> Result:
@@ -138,6 +139,7 @@ class Emulator:
 
         With `out` (float32, [m,n]) C takes its strides and alignment, and its elements are overwritten; elements
         that the kernel never wrote become NaN. `order` is that of the warps: ascending, descending, or alternate.
+        `trace`: a file for the steps of block `trace_block` (of warp `trace_warp` alone, unless it is -1).
         Raises EmulatorError when the kernel refuses the problem or the program dies.
         """
         m, k = a.shape
@@ -158,7 +160,7 @@ class Emulator:
                 offset = matrix.data_ptr() % ALIGNMENT // matrix.element_size()
                 request |= {name: path, f"{name}_strides": "{},{}".format(*matrix.stride()), f"{name}_offset": offset}
             if trace is not None:
-                request |= {"trace": Path(trace).absolute(), "trace_block": trace_block}
+                request |= {"trace": Path(trace).absolute(), "trace_block": trace_block, "trace_warp": trace_warp}
             answer = self._ask(request, progress)
             if "error" in answer:
                 findings = "".join(f"\n  {Finding(**each)}" for each in answer["findings"])
