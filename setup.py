@@ -30,7 +30,14 @@ class CMakeBuild(build_ext):
     """Configures, builds, and installs the libraries into the package."""
 
     def run(self) -> None:
-        self._cmake("-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", f"-DPython3_EXECUTABLE={sys.executable}")
+        # Explicit also where they are not set, or CMake would go on with what an earlier build was told.
+        options = {
+            "Python3_EXECUTABLE": sys.executable,
+            "TCGEMM_BUILD_CUDA": os.environ.get("TCGEMM_BUILD_CUDA", "1"),
+            "TORCH_CUDA_ARCH_LIST": os.environ.get("TORCH_CUDA_ARCH_LIST", ""),
+        }
+        defined = [f"-D{name}={value}" for name, value in options.items()]
+        self._cmake("-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", *defined)
         jobs = os.environ.get("MAX_JOBS")
         self._cmake("--build", str(BUILD), *(["--parallel", jobs] if jobs else []))
         package = self._package()

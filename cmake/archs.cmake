@@ -6,9 +6,13 @@ set(archs_WMMA 7.5 8.0 9.0 10.0 12.0+PTX)
 set(archs_MMA 7.5 8.0 9.0 10.0 12.0+PTX)
 set(archs_WGMMA 9.0a)  # its instructions exist there and nowhere else
 
+# Kept in the cache, so that a build which configures again by itself does not depend on the shell it runs in.
+if(NOT "$ENV{TORCH_CUDA_ARCH_LIST}" STREQUAL "")
+  set(TORCH_CUDA_ARCH_LIST "$ENV{TORCH_CUDA_ARCH_LIST}" CACHE STRING "" FORCE)
+endif()
 set(TCGEMM_HAS_WGMMA 1)
-if(DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT "$ENV{TORCH_CUDA_ARCH_LIST}" STREQUAL "")
-  string(REPLACE " " ";" wanted "$ENV{TORCH_CUDA_ARCH_LIST}")
+if(NOT "${TORCH_CUDA_ARCH_LIST}" STREQUAL "")
+  string(REPLACE " " ";" wanted "${TORCH_CUDA_ARCH_LIST}")
   foreach(arch ${wanted})
     if(NOT arch MATCHES "^[0-9]+\\.[0-9][af]?(\\+PTX)?$")
       message(FATAL_ERROR "TORCH_CUDA_ARCH_LIST has '${arch}'; write numbers such as 9.0, 9.0a or 8.0+PTX.")

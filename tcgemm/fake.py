@@ -28,6 +28,7 @@ class Op:
     remedy: str | None = None
     cuda_only: bool = False
     library: str = "tcgemm_cuda"
+    relatives: tuple[str, ...] = ()  # further ops that need the same library
 
     @property
     def title(self) -> str:
@@ -47,7 +48,14 @@ ALL_OPS = (
     Op("sgemm_out", (torch.float32,), None, f"use tcgemm::sgemm, {_QUIET}"),
     Op("reference_mm", _ALL, torch.float64, f"detach the operands, {_QUIET}"),
     Op("cublas_mm", _HALF, remedy=f"use tcgemm::mm, {_QUIET}", cuda_only=True, library="tcgemm_baseline"),
-    Op("cublaslt_mm", _HALF, remedy=f"use tcgemm::mm, {_QUIET}", cuda_only=True, library="tcgemm_baseline"),
+    Op(
+        "cublaslt_mm",
+        _HALF,
+        remedy=f"use tcgemm::mm, {_QUIET}",
+        cuda_only=True,
+        library="tcgemm_baseline",
+        relatives=("cublaslt_heuristics",),
+    ),
 )
 
 

@@ -150,7 +150,7 @@ def _explain_missing(op: Op, reason: str) -> None:
     def missing(*_: Any, **__: Any) -> Any:
         _library.fail(f"{op.title}: {reason}")
 
-    for name in op.names:
+    for name in (*op.names, *op.relatives):
         _library_fragment.impl(name, missing, "CUDA")
 
 

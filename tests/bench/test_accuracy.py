@@ -76,6 +76,7 @@ def test_samples_reach_the_corners(monkeypatch):
     monkeypatch.setattr(accuracy, "SAMPLED", 4)
     a, b = _operands(40, 30, 50)
     found, c = reference(a, b, kahan, every=False), (a.double() @ b.double()).float()
+    assert found.blocks[0].rows.tolist() == [0, 13, 26, 39] and found.blocks[1].cols.tolist() == [0, 10, 19, 29]
     for i, j in ((0, 0), (0, 29), (39, 0), (39, 29), (0, 13), (21, 29)):
         spoiled = c.clone()
         spoiled[i, j] += 1.0
