@@ -9,6 +9,7 @@ and only what changed is compiled again.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,8 +60,11 @@ class CMakeBuild(build_ext):
         return (ROOT if in_place else ROOT / self.build_lib) / "tcgemm"
 
     def _cmake(self, *arguments: str) -> None:
+        # cmake and ninja may come from PyPI, and this Python need not be the active one.
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
         try:
-            subprocess.run(["cmake", *arguments], check=True)
+            command = [shutil.which("cmake", path=path) or "cmake", *arguments]
+            subprocess.run(command, check=True, env={**os.environ, "PATH": path})
         except FileNotFoundError:
             raise SystemExit("tcgemm needs cmake >= 3.25 and ninja: install them (pip install cmake ninja)") from None
         except subprocess.CalledProcessError as error:

@@ -126,7 +126,7 @@ def compare(options: argparse.Namespace) -> int:
 
 def show(document: dict, which: str | None) -> None:
     """Tables on the terminal, the summary and what makes the run unfit last."""
-    from bench import table
+    from bench import render, table
 
     rows = document["rows"]
     if which == "auto" or (which is None and len(rows) > FEW_ROWS):
@@ -136,7 +136,7 @@ def show(document: dict, which: str | None) -> None:
         table.more_table([r for r in rows if r["algo"] == "auto"]),
     ]
     tables += [table.host_table(document["host"])] if document["host"] else []
-    table.printer()([*tables, table.summary_table(document["rows"])])
+    render.printer()([*tables, table.summary_table(document["rows"])])
     print(table.error_bar_note(document["self_check"]))
     if document["skipped"]:
         print(f"{len(document['skipped'])} measurements were skipped; the result file and the report say why.")
@@ -187,7 +187,7 @@ def write_report(document: dict, options: argparse.Namespace, target: str) -> in
 
 def diff(options: argparse.Namespace) -> int:
     from bench.diff import changes
-    from bench.table import printer
+    from bench.render import printer
 
     table, slower = changes(results.load(options.old), results.load(options.new))
     printer()([table])
@@ -196,6 +196,10 @@ def diff(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     found = [text for path in options.file for text in results.problems_of(path, json.loads(Path(path).read_text()))]
+    try:
+        import jsonschema  # noqa: F401
+    except ImportError:
+        print("jsonschema is not installed: only the presence of fields was checked")
     print("\n".join(found) or "valid")
     return 1 if found else 0
 
@@ -209,13 +213,13 @@ def sets(options: argparse.Namespace) -> int:
 
 
 def profile(options: argparse.Namespace) -> int:
-    from bench import ncu, table
+    from bench import ncu, render
     from bench.profile import collect
 
     if problem := collect(options.ncu, options.size, Path(options.csv)):
         print(problem)
         return 1
-    print(table.plain(ncu.table(ncu.read(options.csv), options.size)))
+    print(render.plain(ncu.table(ncu.read(options.csv), options.size)))
     print(f"wrote {options.csv}")
     return 0
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import torch
 
-from bench.problems import DTYPES
 from bench.stats import median
 from bench.timing import DEVICE, Effort, Timer
 
@@ -183,7 +182,7 @@ def ceilings(timer: Timer) -> dict[str, float]:
     for name, sizes in PRODUCTS.items():
         rate = 0.0
         for size in sizes:
-            a, b = (torch.rand(size, size, device=DEVICE).mul_(2).sub_(1).to(DTYPES[name]) for _ in range(2))
+            a, b = (torch.rand(size, size, device=DEVICE).mul_(2).sub_(1).to(getattr(torch, name)) for _ in range(2))
             out = torch.empty_like(a)
             us = min(timer.cold([lambda a=a, b=b, out=out: torch.mm(a, b.t(), out=out)], effort)[0])
             rate = max(rate, 2 * size**3 / us / 1e6)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bench.render import Table
 from bench.results import key, label, timed
 from bench.stats import bar_at
-from bench.table import Table, figure, percent
+from bench.table import figure, percent
 
 
 def bar_of(row: dict, self_check: list[dict]) -> float:

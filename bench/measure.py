@@ -11,7 +11,7 @@ from bench.shapes import AUTO_ONLY, work
 from bench.subject import fill, subject
 from bench.timing import Effort
 
-SLOWEST_CALL_US = 0.5e6  # a rung that takes longer on a problem is not timed on it
+SLOWEST_CALL_US = 0.2e6  # a rung that takes longer on a problem is not timed on it
 HOT_UNTIL_US = 3000  # above it a launch no longer shows, and the sustained figure says more
 HOST_UNTIL_US = 200  # above it the host waits for the device
 SUSTAINED_FROM_FLOP = 1e11

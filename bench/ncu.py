@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.table import Table, figure
+from bench.render import Table
+from bench.table import figure
 
 ABSENT = "absent"
 # (metric, what the tables call it, unit, suffix in the table)

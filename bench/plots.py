@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from bench.plot_style import BASELINE, LAUNCH_BOUND_FLOP, pyplot, styles, titled
 from bench.results import SHORT_DTYPES, label, timed
+
+LEGEND_COLUMNS = 5
 
 
 def percent_of_cublas(document: dict):
@@ -14,17 +17,8 @@ def percent_of_cublas(document: dict):
     rows = [row for row in timed(document["rows"]) if row["op"] == "mm" and row["class"] != "boundary"]
     if not rows:
         return None
-    lines: dict[tuple[str, str], list[dict]] = {}
-    for row in rows:
-        lines.setdefault((row["class"], label(row)), []).append(row)
-    style = styles(rows)
-    places, ticks, at, previous = {}, [], 0.0, None
-    for name in lines:
-        at += 1.0 if name[0] == previous else 2.2  # a gap, for the heading, before each class
-        if name[0] != previous:
-            ticks.append((at - 1.0, name[0]))
-        previous, places[name] = name[0], at
-    figure, axes = plt.subplots(figsize=(9, 1.5 + 0.2 * at))
+    places, headings, bottom = _places(rows)
+    figure, axes = plt.subplots(figsize=(9, 1.5 + 0.2 * bottom))
     bar = max((check["error_bar"] for check in document["self_check"]), default=0)
     axes.axvspan(
         100 / (1 + bar),
@@ -35,10 +29,8 @@ def percent_of_cublas(document: dict):
         label=f"largest error bar, ±{100 * bar:.1f} %",
     )
     axes.axvline(100, color=BASELINE, linewidth=1.2, label="cublasGemmEx")
-    for name, (colour, marker) in style.items():
-        own = [
-            (row["ratio"] * 100, places[key]) for key, group in lines.items() for row in group if row["algo"] == name
-        ]
+    for name, (colour, marker) in styles(rows).items():
+        own = [(row["ratio"] * 100, places[row["class"], label(row)]) for row in rows if row["algo"] == name]
         if own:
             filled = name == "auto"
             axes.scatter(
@@ -56,79 +48,69 @@ def percent_of_cublas(document: dict):
     axes.set_xticks(marks, [f"{mark:g}" for mark in marks])
     axes.minorticks_off()
     axes.set_yticks(list(places.values()), [text for _, text in places])
-    for where, text in ticks:
+    for where, text in headings:
         axes.text(
             0, where, f"{text}  ", transform=axes.get_yaxis_transform(), ha="right", va="center", fontweight="bold"
         )
-    axes.set_ylim(at + 0.8, 0.2)
+    axes.set_ylim(bottom + 0.8, 0.2)
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.set_xlabel("% of cublasGemmEx in the same run (log scale); to the right is faster")
-    figure.tight_layout(rect=(0, 0, 1, 1 - 1.0 / figure.get_size_inches()[1]))
+    _legend_above(figure, axes)
+    titled(figure, "Half in, FP32 out: speed against cuBLAS", document["meta"])
+    return figure
+
+
+def _places(rows: list[dict]) -> tuple[dict[tuple[str, str], float], list[tuple[float, str]], float]:
+    """Where each (class, problem) stands from the top, where the headings of the classes stand, and the last place."""
+    places, headings, at, previous = {}, [], 0.0, None
+    for name in dict.fromkeys((row["class"], label(row)) for row in rows):
+        at += 1.0 if name[0] == previous else 2.2  # a gap, for the heading, before each class
+        if name[0] != previous:
+            headings.append((at - 1.0, name[0]))
+        previous, places[name] = name[0], at
+    return places, headings, at
+
+
+def _legend_above(figure, axes) -> None:
     handles, names = axes.get_legend_handles_labels()
+    height = figure.get_size_inches()[1]
+    head = 0.65 + 0.17 * math.ceil(len(names) / LEGEND_COLUMNS)  # inches: titles, then the legend
+    figure.tight_layout(rect=(0, 0, 1, 1 - head / height))
     figure.legend(
         handles,
         names,
         loc="upper left",
-        bbox_to_anchor=(0.0, 1 - 0.5 / figure.get_size_inches()[1]),
-        ncols=5,
+        bbox_to_anchor=(0.0, 1 - 0.5 / height),
+        ncols=LEGEND_COLUMNS,
         fontsize=8,
         columnspacing=1.2,
         handletextpad=0.4,
     )
-    titled(figure, "Half in, FP32 out: speed against cuBLAS", document["meta"])
-    return figure
 
 
 def _within(value: float, values: list[float]) -> bool:
     return bool(values) and min([*values, 100]) * 0.8 <= value <= max([*values, 100]) * 1.25
 
 
-def roofline(document: dict):
-    """Rate against arithmetic intensity under the device's measured ceilings. None without a row to show."""
-    plt = pyplot()
-    rows = [
-        row
-        for row in timed(document["rows"])
-        if row["op"] == "mm" and row["class"] != "boundary" and 2 * row["m"] * row["n"] * row["k"] >= LAUNCH_BOUND_FLOP
-    ]
-    if not rows:
-        return None
-    ceilings = document["meta"]["ceilings"]
-    roof = max(ceilings[f"{dtype}_tflops"] for dtype in ("float16", "bfloat16") if f"{dtype}_tflops" in ceilings)
-    slope = ceilings["copy_tb_s"]
-    figure, axes = plt.subplots(figsize=(9, 5.6))
+def _flop(row: dict) -> int:
+    return 2 * row["m"] * row["n"] * row["k"]
 
-    def intensity(row: dict) -> float:
-        m, n, k = row["m"], row["n"], row["k"]
-        return 2 * m * n * k / (2 * (m * k + k * n) + 4 * m * n)
 
-    reach = [intensity(row) for row in rows]
-    left, right = min(*reach, roof / slope) / 2, max(*reach, roof / slope) * 2.5
-    axes.plot(
-        [left, roof / slope, right],
-        [left * slope, roof, roof],
-        color=BASELINE,
-        linewidth=1.4,
-        label=f"measured roof: {slope:.2f} TB/s, {roof:.0f} TFLOP/s",
-    )
-    axes.scatter(
-        [intensity(r) for r in rows if r["algo"] == "auto"],
-        [2e-6 * r["m"] * r["n"] * r["k"] / r["cublas_us"] for r in rows if r["algo"] == "auto"],
-        s=46,
-        marker="o",
-        facecolors="none",
-        edgecolors=BASELINE,
-        linewidths=1.1,
-        label="cublasGemmEx",
-        zorder=4,
-    )
+def _intensity(row: dict) -> float:
+    """flop a byte, halves in and FP32 out."""
+    m, n, k = row["m"], row["n"], row["k"]
+    return _flop(row) / (2 * (m * k + k * n) + 4 * m * n)
+
+
+def _scatter_rungs(axes, rows: list[dict]) -> None:
+    """A mark a row at its intensity and rate, auto before the others."""
     for name, (colour, marker) in styles(rows).items():
         own = [row for row in rows if row["algo"] == name]
         if own:
             loud = name == "auto"
             axes.scatter(
-                [intensity(r) for r in own],
-                [r["tflops"] for r in own],
+                [_intensity(row) for row in own],
+                [row["tflops"] for row in own],
                 s=34 if loud else 12,
                 marker=marker,
                 color=colour,
@@ -137,6 +119,45 @@ def roofline(document: dict):
                 label=name,
                 zorder=3 if loud else 2,
             )
+
+
+def roofline(document: dict):
+    """Rate against arithmetic intensity under the device's measured ceilings. None without a row to show."""
+    plt = pyplot()
+    rows = [
+        row
+        for row in timed(document["rows"])
+        if row["op"] == "mm" and row["class"] != "boundary" and _flop(row) >= LAUNCH_BOUND_FLOP
+    ]
+    if not rows:
+        return None
+    ceilings = document["meta"]["ceilings"]
+    roof = max(ceilings[f"{dtype}_tflops"] for dtype in ("float16", "bfloat16") if f"{dtype}_tflops" in ceilings)
+    slope = ceilings["copy_tb_s"]
+    figure, axes = plt.subplots(figsize=(9, 5.6))
+
+    reach = [_intensity(row) for row in rows]
+    left, right = min(*reach, roof / slope) / 2, max(*reach, roof / slope) * 2.5
+    axes.plot(
+        [left, roof / slope, right],
+        [left * slope, roof, roof],
+        color=BASELINE,
+        linewidth=1.4,
+        label=f"measured roof\n{slope:.2f} TB/s, {roof:.0f} TFLOP/s",
+    )
+    once = {(row["class"], label(row)): row for row in rows}.values()  # a row a problem
+    axes.scatter(
+        [_intensity(row) for row in once],
+        [_flop(row) / row["cublas_us"] / 1e6 for row in once],
+        s=46,
+        marker="o",
+        facecolors="none",
+        edgecolors=BASELINE,
+        linewidths=1.1,
+        label="cublasGemmEx",
+        zorder=4,
+    )
+    _scatter_rungs(axes, rows)
     axes.set(
         xscale="log",
         yscale="log",
@@ -146,8 +167,8 @@ def roofline(document: dict):
     )
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure.tight_layout(rect=(0, 0, 1, 0.91))
-    axes.legend(fontsize=8, loc="lower right")
     titled(figure, "Roofline, cold L2", document["meta"])
     return figure
 

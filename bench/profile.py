@@ -40,6 +40,7 @@ def command(ncu: str, size: int, csv_path: Path, metrics: list[str]) -> list[str
 
 def collect(ncu: str, size: int, csv_path: Path) -> str:
     """Writes the export to `csv_path`. Returns "" or what went wrong."""
+    csv_path = csv_path.resolve()  # ncu runs in another folder
     csv_path.parent.mkdir(parents=True, exist_ok=True)
     wanted = [name for name, _, _ in METRICS]
     for metrics in (wanted, [name for name in wanted if name != OPTIONAL]):

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from bench import capstone, table
+from bench.render import Table, markdown
 from bench.results import timed
-from bench.table import Table, figure, markdown
+from bench.table import figure
 
 PLOTS = {
     "percent_of_cublas": "Speed of each rung as a percentage of cuBLAS",

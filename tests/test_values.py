@@ -125,6 +125,43 @@ def test_out_is_written_in_its_own_strides(device: torch.device, dtype: torch.dt
     assert int(whole.isnan().sum()) == around, "an element outside of out was written"
 
 
+def test_out_may_share_memory_with_an_operand(device: torch.device) -> None:
+    """What a kernel has written, other blocks still have to read."""
+    for m, n, k in [(64, 64, 64), (300, 65, 300), (300, 65, 65)]:
+        a, b = integers(m, k, dtype=torch.float32, device=device), integers(k, n, dtype=torch.float32, device=device)
+        wanted = (a.double() @ b.double()).float()
+        for side in "ab":
+            operands = {"a": a.clone(), "b": b.clone()}
+            out = operands[side]
+            if out.shape != (m, n):
+                continue
+            ops.sgemm_out(operands["a"], operands["b"], out=out)
+            assert_bitwise(out, wanted, f"m={m} n={n} k={k}, into {side}")
+
+
+def test_out_may_be_a_negative_view(device: torch.device) -> None:
+    a, b = values(5, 7, dtype=torch.float16, device=device), values(7, 3, dtype=torch.float16, device=device)
+    for guard in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        with guard():
+            memory = torch.zeros(5, 3, device=device)
+            ops.mm_out(a, torch._neg_view(b), out=torch._neg_view(memory))
+            assert_values(memory, a, b, guard.__name__)
+            ops.mm_out(torch._neg_view(a), b, out=memory)
+            assert_values(-memory, a, b, guard.__name__)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=short)
+def test_a_row_does_not_know_its_batch_on_the_cpu(dtype: torch.dtype) -> None:
+    """Nor its place, nor its strides. On a GPU batch_invariant=True promises the same (test_rungs.py)."""
+    rows, b = values(65, 617, dtype=dtype), values(617, 33, dtype=dtype)
+    whole = product(rows, b)
+    for first, last in [(0, 1), (7, 8), (60, 65), (1, 34)]:
+        for layout in ("row_major", "col_major", "offset_1", "no_unit_stride"):
+            part = LAYOUTS[layout](last - first, 617, lambda *size: torch.zeros(size, dtype=dtype))
+            part.copy_(rows[first:last])
+            assert_bitwise(product(part, b), whole[first:last], f"rows {first} to {last}, {layout}")
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=short)
 def test_nan_and_infinity_reach_their_row_and_column_only(device: torch.device, dtype: torch.dtype) -> None:
     inf, nan = float("inf"), float("nan")

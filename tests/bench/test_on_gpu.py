@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import tcgemm
-from bench import calls, compare, device, host, results, stats, timing
+from bench import calls, compare, device, host, profile, results, stats, timing
 from bench.accuracy import reference
 from bench.problems import Problem
 from bench.shapes import work
@@ -98,6 +98,10 @@ def test_host_times_cover_both_calls():
     assert len(found) == len(host.STATEMENTS)
     assert all(1 < us < 1000 for us in found.values())
     assert torch.is_grad_enabled()
+
+
+def test_the_profiled_program_runs():
+    profile.target(256)
 
 
 def test_a_whole_run(tmp_path):

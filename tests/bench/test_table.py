@@ -64,26 +64,3 @@ def test_the_summary_takes_geometric_means_and_leaves_fp32_out():
         synthetic.row(CUBE.but(dtype="float32"), "auto", 0.1, 9.0),
     ]
     assert table.summary_table(rows).rows == [["square", "auto", "2", "100.0", "50.0", "200.0"]]
-
-
-def test_every_renderer_shows_every_cell(capsys):
-    made = table.Table("Title", ["name", "us"], [["first", "1.25"], ["second", "10.5"]], ["a note"], 1)
-    markdown, text = table.markdown(made), table.plain(made)
-    table.printer()([made])
-    for shown in (markdown, text, capsys.readouterr().out):
-        for part in ("Title", "name", "first", "1.25", "second", "10.5", "a note"):
-            assert part in shown
-    assert "| first | 1.25 |" in markdown and "| --- | ---: |" in markdown
-
-
-def test_plain_columns_are_aligned():
-    lines = table.plain(table.Table("T", ["name", "us"], [["a", "1"], ["long", "100"]], [], 1)).splitlines()
-    assert lines[4] == "a       1" and lines[5] == "long  100"
-
-
-def test_plain_text_is_used_without_rich(monkeypatch, capsys):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    table.printer()([table.Table("Title", ["name"], [["cell"]])])
-    assert "cell" in capsys.readouterr().out
