@@ -16,6 +16,11 @@ void cp_async_16(const SharedSpan<T>& tile, int at, Global<const T> a, const At&
   emulator::copy_async(tile.view(), at, a.extent, i.i, valid, sizeof(T), i.site);
 }
 
+template <class T>
+void cp_async_16(const SharedSpan<T>& tile, int at, Global<const T> a, const At& i) {
+  emulator::copy_async(tile.view(), at, a.extent, i.i, kVecLength<T>, sizeof(T), i.site);
+}
+
 inline void cp_async_commit(Site site = Site::current()) { emulator::copy_async_commit(site); }
 
 template <int N>
