@@ -19,6 +19,8 @@ const char* access_name(Access access) {
     case Access::kFragmentLoad: return "fragment_load";
     case Access::kMultiply: return "multiply";
     case Access::kFragmentStore: return "fragment_store";
+    case Access::kLoadMatrix: return "ldmatrix";
+    case Access::kMma: return "mma";
     case Access::kShuffle: return "shuffle";
     case Access::kBlockBarrier: return "block_barrier";
     case Access::kWarpBarrier: return "warp_barrier";
@@ -91,6 +93,8 @@ void Counts::add(const Counts& other) {
   }
   reads_per_thread = std::max(reads_per_thread, other.reads_per_thread);
   multiplications += other.multiplications;
+  mma_k8 += other.mma_k8;
+  mma_k16 += other.mma_k16;
   barriers += other.barriers;
 }
 

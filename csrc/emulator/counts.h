@@ -16,6 +16,7 @@ enum class Access : uint8_t {
   kAsyncLoad, kAsyncStore,  // cp.async: its global and its shared side
   kRegisterRead, kRegisterWrite,
   kFragmentFill, kFragmentLoad, kMultiply, kFragmentStore,
+  kLoadMatrix, kMma,
   kShuffle, kBlockBarrier, kWarpBarrier, kCopyCommit, kCopyWait,
 };
 const char* access_name(Access access);
@@ -38,7 +39,7 @@ struct Record {
 
 struct Values {
   uint32_t word[4];
-  int valid;  // elements that a cp.async reads; the others are zero
+  int valid;  // elements that a cp.async reads (the others are zero), or that a register holds
 };
 
 // Sectors that a warp touched since the last barrier, by operand and direction.
@@ -74,6 +75,7 @@ struct Counts {
   int64_t distinct_sectors[Interval::kSpaces][2] = {};  // summed over warps and the intervals between barriers
   int64_t reads_per_thread = 0;                         // of the busiest thread
   int64_t multiplications = 0;                          // 16x16x16 WMMA
+  int64_t mma_k8 = 0, mma_k16 = 0;                      // m16n8k8, m16n8k16
   int64_t barriers = 0;
 
   void add(const Counts& other);

@@ -62,7 +62,8 @@ void warp_barrier(Site site);
 uint32_t shuffle(uint32_t x, int from, Site site);
 
 // Only in builds with a trace: a register array's element was read or written.
-void register_access(const void* array, int i, const void* x, int bytes, bool write, Site site);
+// `packed`: its 4 bytes hold two halves.
+void register_access(const void* array, int i, const void* x, int bytes, bool packed, bool write, Site site);
 
 enum class Element { kHalf, kBFloat16 };
 enum class FragmentKind { kA, kB, kAccumulator };
@@ -83,6 +84,11 @@ void fragment_load_global(FragmentData& frag, Extent* a, int64_t i, int64_t ld, 
 void fragment_multiply(FragmentData& acc, const FragmentData& a, const FragmentData& b, Site site);
 void fragment_store_shared(const View& tile, int64_t i, const FragmentData& acc, int64_t ld, Site site);
 void fragment_store_global(Extent* c, int64_t i, const FragmentData& acc, int64_t ld, Site site);
+
+// ldmatrix.x4 and mma.sync m16n8k8, m16n8k16, on this lane's registers.
+void load_matrices(unsigned* registers, const View& tile, int64_t at, bool transposed, Site site);
+void multiply_registers(float* acc, const unsigned* a, const unsigned* b, int k, Element element, Site site);
+[[noreturn]] void no_such_instruction(Site site);
 
 // For tests that change a kernel's text: shows that the changed line ran.
 void reached(Site site = Site::current());

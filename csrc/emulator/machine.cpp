@@ -125,10 +125,11 @@ uint32_t shuffle(uint32_t x, int from, Site site) {
   return args.result;
 }
 
-void register_access(const void* array, int i, const void* x, int bytes, bool write, Site site) {
+void register_access(const void* array, int i, const void* x, int bytes, bool packed, bool write, Site site) {
   if (!current->warp->block->traced) return;
   const int number = session->trace.number(array, current->stack_top);
-  record(write ? Access::kRegisterWrite : Access::kRegisterRead, site, static_cast<uint64_t>(i), bytes, number, true, x);
+  record(write ? Access::kRegisterWrite : Access::kRegisterRead, site, static_cast<uint64_t>(i), bytes, number, true, x, 0,
+         packed ? 2 : 1);
 }
 
 View static_shared(const void* array, int bytes, int element_bytes, Site declared) {

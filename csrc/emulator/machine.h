@@ -79,7 +79,7 @@ void warp_operation(const void* args, WarpOperation operation, const Site& site)
 void flush(Warp& warp, bool end_of_interval);
 
 // Appends an access to the current lane's record. `x`: its value, `bytes` of it. `skip`: visits of the site that the
-// lane leaves out. `valid`: elements that a cp.async reads.
+// lane leaves out. `valid`: elements that a cp.async reads, or that a register holds.
 void record(Access access, const Site& site, uint64_t address, int bytes, int space, bool active, const void* x,
             int skip = 0, int valid = 0);
 

@@ -123,12 +123,13 @@ class RegisterElement {
  public:
   RegisterElement(T* array, const At& at) : array_(array), at_(at) {}
   operator T() const {
-    register_access(array_, static_cast<int>(at_.i), array_ + at_.i, sizeof(T), false, at_.site);
+    register_access(array_, static_cast<int>(at_.i), array_ + at_.i, sizeof(T), std::is_integral_v<T>, false,
+                    at_.site);
     return array_[at_.i];
   }
   void operator=(std::type_identity_t<T> x) const {
     array_[at_.i] = x;
-    register_access(array_, static_cast<int>(at_.i), &x, sizeof(T), true, at_.site);
+    register_access(array_, static_cast<int>(at_.i), &x, sizeof(T), std::is_integral_v<T>, true, at_.site);
   }
   void operator=(const RegisterElement& x) const { *this = static_cast<T>(x); }
   void operator+=(std::type_identity_t<T> x) const { *this = static_cast<T>(*this) + x; }
@@ -185,6 +186,11 @@ void store_vec(const SharedSpan<T>& tile, const At& at, const Vec<T, N>& x) {
 template <class T, int N>
 void store_vec(Global<T> c, const At& at, const Vec<T, N>& x) {
   emulator::global_store(c.extent, at.i, N, &x, true, at.site);
+}
+
+template <class T, int N>
+void store_vec_if(Global<T> c, const At& at, bool in, const Vec<T, N>& x) {
+  emulator::global_store(c.extent, at.i, N, &x, in, at.site);
 }
 
 // Both paths of the branch appear in every lane's record, so that the lanes of a warp stay comparable.

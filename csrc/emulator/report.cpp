@@ -59,7 +59,8 @@ std::string counts_json(const Session& session) {
   });
   return "{\"rows\":" + rows + ",\"distinct\":" + distinct + "," +
          member("reads_per_thread", counts.reads_per_thread) + "," + member("wmma", counts.multiplications) + "," +
-         member("barriers", counts.barriers) + "}";
+         member("mma_k8", counts.mma_k8) + "," +
+         member("mma_k16", counts.mma_k16) + "," + member("barriers", counts.barriers) + "}";
 }
 
 std::string trace_json(const Session& session, const std::string& head) {

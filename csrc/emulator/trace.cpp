@@ -117,7 +117,9 @@ void Trace::add_column(Warp& warp, const Column& column) {
   if (access == Access::kRegisterRead || access == Access::kRegisterWrite) {
     out += ",\"array\":" + std::to_string(active.empty() ? 0 : record_of(active[0]).space());
     out += ",\"index\":" + list(active, [&](int lane) { return text(record_of(lane).address()); });
-    out += ",\"values\":" + list(active, [&](int lane) { return value(value_of(lane), bytes, 4); });
+    out += ",\"values\":" + list(active, [&](int lane) {
+      return value(value_of(lane), bytes, warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid == 2 ? 2 : 4);
+    });
   } else if (space < kFirstSharedSpace) {
     const Extent& a = *extent_of(space);
     const auto base = reinterpret_cast<uint64_t>(a.base), origin = base / 256 * 256;

@@ -106,7 +106,7 @@ class _Watch:
             shown.add(State.HELD)
         if access in ("fragment_load", "fragment_fill"):
             self.fragments[warp].add(step["fragment"])
-        if access == "multiply":
+        if access in ("multiply", "mma"):
             shown.add(State.ACCUMULATING)
         if self.fragments[warp]:
             shown.add(State.IN_FRAGMENT)

@@ -71,7 +71,7 @@ def show(console: Console, algo: str, problem: Problem, result: Result, verdict:
         + (f" (the kernel's formula, for a thread that no edge spares: {result.declared_reads})"
            if result.declared_reads >= 0 else "")
         + f"; sectors loaded {counts.load_sectors}, stored {counts.store_sectors}; "
-        f"16x16x16 products {counts.wmma}; barriers {counts.barriers}",
+        f"products: {counts.wmma} WMMA, {counts.mma_k8} m16n8k8, {counts.mma_k16} m16n8k16; barriers {counts.barriers}",
         highlight=False,
     )  # fmt: skip
     for finding in result.findings:

@@ -69,6 +69,8 @@ class Counts:
     distinct: dict[str, tuple[int, int]] = field(default_factory=dict)  # load, store sectors between two barriers
     reads_per_thread: int = 0  # load instructions of the busiest thread
     wmma: int = 0  # 16x16x16 products
+    mma_k8: int = 0  # mma.sync m16n8k8
+    mma_k16: int = 0  # and m16n8k16
     barriers: int = 0
 
     def total(self, what: str, *, access: Sequence[str] = (), space: Sequence[str] = ()) -> int:
@@ -225,5 +227,7 @@ def _counts(answer: dict[str, Any]) -> Counts:
         {each["space"]: (each["load_sectors"], each["store_sectors"]) for each in answer["distinct"]},
         answer["reads_per_thread"],
         answer["wmma"],
+        answer["mma_k8"],
+        answer["mma_k16"],
         answer["barriers"],
     )

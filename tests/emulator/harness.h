@@ -99,5 +99,6 @@ void test_machine();
 void test_copies();
 void test_fragments();
 void test_counts();
+void test_mma();
 
 }  // namespace tcgemm::emulator
