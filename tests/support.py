@@ -182,6 +182,15 @@ def assert_bitwise(x: torch.Tensor, y: torch.Tensor, what: str = "") -> None:
         raise AssertionError(f"{what}: {int(differ.sum())} elements differ; {at}: {float(x[at])!r}, {float(y[at])!r}")
 
 
+def assert_exact(c: torch.Tensor, a: torch.Tensor, b: torch.Tensor, what: str = "") -> None:
+    """c is the product of matrices of whole numbers. Either zero will do: +0 + -0 is +0, and a lone -0 is -0."""
+    wanted = reference(a, b).float()
+    wrong = c != wanted
+    if wrong.any():
+        i, j = (int(x) for x in wrong.nonzero()[0])
+        raise AssertionError(f"{what}: {int(wrong.sum())} wrong; c[{i},{j}] is {float(c[i, j])}, not {wanted[i, j]}")
+
+
 # ---------------------------------------------------------------- processes and memory
 
 

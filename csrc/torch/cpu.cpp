@@ -1,6 +1,7 @@
 // The CPU kernels. They serve machines without a GPU, tests, export and C++ programs: right first, in a fixed order
 // of summation, so that a row's bits depend on that row, b and k alone. Any known algo is accepted and means these.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "../reference/half_bits.h"
@@ -39,18 +40,26 @@ std::vector<float> pack(const Matrix2d& x, DType dtype, bool by_rows, int64_t li
   return packed;
 }
 
-typedef float Line __attribute__((vector_size(kCols * sizeof(float)), aligned(4)));
+constexpr int64_t kLine = 8;  // floats in an AVX register
+typedef float Line __attribute__((vector_size(kLine * sizeof(float))));
 
 // acc = a b for one block. The clones differ in vector length alone: nothing is contracted (CMakeLists.txt).
-__attribute__((target_clones("avx512f", "avx2", "default"))) void multiply_block(const float* a, const float* b,
-                                                                                 int64_t k, float* acc) {
-  Line sums[kRows] = {};
+__attribute__((target_clones("avx2", "default"))) void multiply_block(const float* a, const float* b, int64_t k,
+                                                                      float* acc) {
+  Line sums[kRows][kCols / kLine] = {};
   for (int64_t kk = 0; kk < k; ++kk) {
-    const Line line = *reinterpret_cast<const Line*>(b + kk * kCols);
-#pragma GCC unroll 8
-    for (int64_t i = 0; i < kRows; ++i) sums[i] += a[kk * kRows + i] * line;
+    for (int64_t j = 0; j < kCols / kLine; ++j) {
+      Line line;
+      std::memcpy(&line, b + kk * kCols + j * kLine, sizeof line);  // packed lines start anywhere
+      for (int64_t i = 0; i < kRows; ++i) sums[i][j] += a[kk * kRows + i] * line;
+    }
   }
-  for (int64_t i = 0; i < kRows; ++i) *reinterpret_cast<Line*>(acc + i * kCols) = sums[i];
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t j = 0; j < kCols / kLine; ++j) {
+      const Line line = sums[i][j];
+      std::memcpy(acc + i * kCols + j * kLine, &line, sizeof line);
+    }
+  }
 }
 
 // c = a b. The operands are copied first, so c may overlap them.

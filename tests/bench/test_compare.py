@@ -107,6 +107,15 @@ def test_a_rung_that_takes_too_long_is_skipped(fake):
     assert any("600 ms" in entry["reason"] for entry in document["skipped"])
 
 
+def test_a_call_that_cannot_be_captured_costs_a_column(fake, monkeypatch):
+    def refuse(calls, count):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(compare.timing, "hot", refuse)
+    row = _row(_run(), "auto")
+    assert row["hot_us"] is None and row["us"] == pytest.approx(20.0)
+
+
 def test_only_auto_crosses_the_boundary(fake):
     document = _run([Problem("boundary", 32, n, 32, layout="NN") for n in (31, 32)])
     assert [(row["algo"], row["n"]) for row in document["rows"]] == [("auto", 31), ("auto", 32)]

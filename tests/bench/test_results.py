@@ -64,6 +64,16 @@ def test_infinity_is_no_number_in_a_result_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+COMMITTED = sorted((results.SCHEMAS.parents[1] / "bench" / "results").glob("*/compare*.json"))
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_committed_results_are_valid_and_whole(path):
+    document = results.load(path)
+    assert document["meta"]["complete"] and "unknown" not in (document["meta"]["csrc_tree"], document["meta"]["cublas"])
+    assert all(row["failed"] is None for row in document["rows"])
+
+
 def test_load_says_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match="cannot be read"):
         results.load(tmp_path / "none.json")
