@@ -3,7 +3,7 @@
 #include "../gemm.h"
 
 namespace tcgemm {
-#define RUNG(name, ...) \
+#define RUNG(name, ...)                                        \
   extern __attribute__((weak)) const KernelEntry name##_entry; \
   extern const KernelEntry name##_entry = {};
 #include "../kernels.def"

@@ -7,25 +7,44 @@ namespace tcgemm::emulator {
 
 const char* access_name(Access access) {
   switch (access) {
-    case Access::kGlobalLoad: return "global_load";
-    case Access::kGlobalStore: return "global_store";
-    case Access::kSharedLoad: return "shared_load";
-    case Access::kSharedStore: return "shared_store";
-    case Access::kAsyncLoad: return "async_load";
-    case Access::kAsyncStore: return "async_store";
-    case Access::kRegisterRead: return "register_read";
-    case Access::kRegisterWrite: return "register_write";
-    case Access::kFragmentFill: return "fragment_fill";
-    case Access::kFragmentLoad: return "fragment_load";
-    case Access::kMultiply: return "multiply";
-    case Access::kFragmentStore: return "fragment_store";
-    case Access::kLoadMatrix: return "ldmatrix";
-    case Access::kMma: return "mma";
-    case Access::kShuffle: return "shuffle";
-    case Access::kBlockBarrier: return "block_barrier";
-    case Access::kWarpBarrier: return "warp_barrier";
-    case Access::kCopyCommit: return "copy_commit";
-    case Access::kCopyWait: return "copy_wait";
+    case Access::kGlobalLoad:
+      return "global_load";
+    case Access::kGlobalStore:
+      return "global_store";
+    case Access::kSharedLoad:
+      return "shared_load";
+    case Access::kSharedStore:
+      return "shared_store";
+    case Access::kAsyncLoad:
+      return "async_load";
+    case Access::kAsyncStore:
+      return "async_store";
+    case Access::kRegisterRead:
+      return "register_read";
+    case Access::kRegisterWrite:
+      return "register_write";
+    case Access::kFragmentFill:
+      return "fragment_fill";
+    case Access::kFragmentLoad:
+      return "fragment_load";
+    case Access::kMultiply:
+      return "multiply";
+    case Access::kFragmentStore:
+      return "fragment_store";
+    case Access::kLoadMatrix:
+      return "ldmatrix";
+    case Access::kMma:
+      return "mma";
+    case Access::kShuffle:
+      return "shuffle";
+    case Access::kBlockBarrier:
+      return "block_barrier";
+    case Access::kWarpBarrier:
+      return "warp_barrier";
+    case Access::kCopyCommit:
+      return "copy_commit";
+    case Access::kCopyWait:
+      return "copy_wait";
   }
   return "?";
 }
@@ -181,8 +200,7 @@ void merge_by_visit(const std::vector<Record>* const* lanes, int size,
       column.at[lane] = static_cast<int>(i);
     }
   }
-  std::stable_sort(columns.begin(), columns.end(),
-                   [](const Column& x, const Column& y) { return x.order < y.order; });
+  std::stable_sort(columns.begin(), columns.end(), [](const Column& x, const Column& y) { return x.order < y.order; });
   for (const Column& column : columns) visit(column);
 }
 

@@ -12,12 +12,25 @@ namespace tcgemm::emulator {
 struct Warp;
 
 enum class Access : uint8_t {
-  kGlobalLoad, kGlobalStore, kSharedLoad, kSharedStore,
-  kAsyncLoad, kAsyncStore,  // cp.async: its global and its shared side
-  kRegisterRead, kRegisterWrite,
-  kFragmentFill, kFragmentLoad, kMultiply, kFragmentStore,
-  kLoadMatrix, kMma,
-  kShuffle, kBlockBarrier, kWarpBarrier, kCopyCommit, kCopyWait,
+  kGlobalLoad,
+  kGlobalStore,
+  kSharedLoad,
+  kSharedStore,
+  kAsyncLoad,
+  kAsyncStore,  // cp.async: its global and its shared side
+  kRegisterRead,
+  kRegisterWrite,
+  kFragmentFill,
+  kFragmentLoad,
+  kMultiply,
+  kFragmentStore,
+  kLoadMatrix,
+  kMma,
+  kShuffle,
+  kBlockBarrier,
+  kWarpBarrier,
+  kCopyCommit,
+  kCopyWait,
 };
 const char* access_name(Access access);
 
@@ -52,7 +65,7 @@ struct Interval {
 struct Column {
   uint64_t key = 0;
   uint64_t where[32] = {};
-  int at[32];           // the record's place in its lane's list; -1: the lane has none
+  int at[32];  // the record's place in its lane's list; -1: the lane has none
   int order = 0;
 };
 

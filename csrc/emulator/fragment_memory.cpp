@@ -65,9 +65,9 @@ void put_line(FragmentData& frag, int line, bool by_row, const float* x) {
 void trace_memory(Warp& warp, Access access, const Site& site, const FragmentData* frag, const std::string& space,
                   int64_t i, int64_t ld, bool by_row) {
   session->trace.add_event(warp.index, access, site,
-                           ",\"fragment\":" + fragment_number(warp, frag) + ",\"space\":" + space + ",\"index\":" +
-                               std::to_string(i) + ",\"ld\":" + std::to_string(ld) + ",\"by_row\":" +
-                               (by_row ? "true" : "false"));
+                           ",\"fragment\":" + fragment_number(warp, frag) + ",\"space\":" + space +
+                               ",\"index\":" + std::to_string(i) + ",\"ld\":" + std::to_string(ld) +
+                               ",\"by_row\":" + (by_row ? "true" : "false"));
 }
 
 void load_shared(Warp& warp, const void* const* all) {

@@ -24,8 +24,7 @@ void count_ldmatrix(Warp& warp, const Site& site, int space, uint64_t first, int
       addresses[l] = first + static_cast<uint64_t>(line * line_bytes + part / 2 * 16);
       lanes[l] = l;
     }
-    warp.block->counts.add_access(warp.index, warp.interval, key, space, addresses, lanes,
-                                  8 * kMatricesPerLoad, 16);
+    warp.block->counts.add_access(warp.index, warp.interval, key, space, addresses, lanes, 8 * kMatricesPerLoad, 16);
   }
 }
 
@@ -37,7 +36,8 @@ void count_by_quads(Warp& warp, Access access, const Site& site, int space, uint
     uint64_t addresses[32];
     int lanes[32];
     for (int l = 0; l < 32; ++l) {
-      addresses[l] = first + static_cast<uint64_t>((l / 4 + part % 2 * 8) * line_bytes + l % 4 * bytes + part / 2 * half);
+      addresses[l] =
+          first + static_cast<uint64_t>((l / 4 + part % 2 * 8) * line_bytes + l % 4 * bytes + part / 2 * half);
       lanes[l] = l;
     }
     warp.block->counts.add_access(warp.index, warp.interval, key, space, addresses, lanes, 32, bytes);

@@ -6,8 +6,7 @@
 
 namespace tcgemm::emulator {
 
-void check_same_fragment(Warp& warp, const FragmentData* first, const FragmentData* other, int lane,
-                         const Site& site) {
+void check_same_fragment(Warp& warp, const FragmentData* first, const FragmentData* other, int lane, const Site& site) {
   const auto depth = [&](const FragmentData* frag, int of) {
     return static_cast<const char*>(warp.lanes[of]->stack_top) - reinterpret_cast<const char*>(frag);
   };
@@ -65,8 +64,8 @@ void multiply_all(Warp& warp, const void* const* all) {
   ++warp.block->counts.multiplications;
   if (warp.block->traced) {
     session->trace.add_event(warp.index, Access::kMultiply, args.site,
-                             ",\"acc\":" + fragment_number(warp, args.acc) + ",\"a\":" +
-                                 fragment_number(warp, args.a) + ",\"b\":" + fragment_number(warp, args.b));
+                             ",\"acc\":" + fragment_number(warp, args.acc) + ",\"a\":" + fragment_number(warp, args.a) +
+                                 ",\"b\":" + fragment_number(warp, args.b));
   }
 }
 

@@ -12,8 +12,7 @@
 namespace tcgemm::emulator {
 
 // All lanes must name the same fragment: the same variable, at the same place of their stacks.
-void check_same_fragment(Warp& warp, const FragmentData* first, const FragmentData* other, int lane,
-                         const Site& site);
+void check_same_fragment(Warp& warp, const FragmentData* first, const FragmentData* other, int lane, const Site& site);
 // Reports a fragment that was neither filled nor loaded.
 void check_set(const FragmentData& frag, const Site& site);
 // Its number in the trace.

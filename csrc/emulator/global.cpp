@@ -7,8 +7,7 @@
 
 namespace tcgemm::emulator {
 
-Extent::Extent(const char* label, const Operand& x, int64_t nrows, int64_t ncols, int bytes, bool is_output,
-               int number)
+Extent::Extent(const char* label, const Operand& x, int64_t nrows, int64_t ncols, int bytes, bool is_output, int number)
     : name(label),
       base(static_cast<std::byte*>(const_cast<void*>(x.data))),
       element_bytes(bytes),

@@ -11,7 +11,7 @@ constinit thread_local const Position* position = nullptr;
 
 namespace {
 
-constexpr size_t kMaxRecords = 4096;        // a lane that has recorded so much waits for its warp to be merged
+constexpr size_t kMaxRecords = 4096;  // a lane that has recorded so much waits for its warp to be merged
 
 // Back to the scheduler, until it finds this lane runnable.
 void stop(State state) {
@@ -44,8 +44,9 @@ void warp_operation(const void* args, WarpOperation operation, const Site& site)
     warp.operation = operation;
     warp.operation_site = site;
   } else if (warp.operation != operation || warp.operation_site.line() != site.line()) {
-    abandon(Fault::kDivergentWarp, site, "lanes of one warp are at different warp-wide operations: the others at line " +
-                                             std::to_string(warp.operation_site.line()));
+    abandon(Fault::kDivergentWarp, site,
+            "lanes of one warp are at different warp-wide operations: the others at line " +
+                std::to_string(warp.operation_site.line()));
   }
   lane.posted = args;
   lane.stopped_at = site;
@@ -100,11 +101,14 @@ void block_barrier(Site site) {
 }
 
 void warp_barrier(Site site) {
-  warp_operation(&site, [](Warp& warp, const void* const* args) {
-    const Site& where = *static_cast<const Site*>(args[0]);
-    advance(warp, warp.clock + 1, where);
-    if (warp.block->traced) session->trace.add_event(warp.index, Access::kWarpBarrier, where, "");
-  }, site);
+  warp_operation(
+      &site,
+      [](Warp& warp, const void* const* args) {
+        const Site& where = *static_cast<const Site*>(args[0]);
+        advance(warp, warp.clock + 1, where);
+        if (warp.block->traced) session->trace.add_event(warp.index, Access::kWarpBarrier, where, "");
+      },
+      site);
 }
 
 uint32_t shuffle(uint32_t x, int from, Site site) {
@@ -114,22 +118,25 @@ uint32_t shuffle(uint32_t x, int from, Site site) {
     uint32_t result;
     Site site;
   } args{x, from, 0, site};
-  warp_operation(&args, [](Warp& warp, const void* const* all) {
-    for (int lane = 0; lane < warp.size; ++lane) {
-      Args& mine = *const_cast<Args*>(static_cast<const Args*>(all[lane]));
-      mine.result = static_cast<const Args*>(all[mine.from & 31])->x;
-    }
-    if (!warp.block->traced) return;
-    session->trace.add_event(warp.index, Access::kShuffle, static_cast<const Args*>(all[0])->site, "");
-  }, site);
+  warp_operation(
+      &args,
+      [](Warp& warp, const void* const* all) {
+        for (int lane = 0; lane < warp.size; ++lane) {
+          Args& mine = *const_cast<Args*>(static_cast<const Args*>(all[lane]));
+          mine.result = static_cast<const Args*>(all[mine.from & 31])->x;
+        }
+        if (!warp.block->traced) return;
+        session->trace.add_event(warp.index, Access::kShuffle, static_cast<const Args*>(all[0])->site, "");
+      },
+      site);
   return args.result;
 }
 
 void register_access(const void* array, int i, const void* x, int bytes, bool packed, bool write, Site site) {
   if (!current->warp->block->traced) return;
   const int number = session->trace.number(array, current->stack_top);
-  record(write ? Access::kRegisterWrite : Access::kRegisterRead, site, static_cast<uint64_t>(i), bytes, number, true, x, 0,
-         packed ? 2 : 1);
+  record(write ? Access::kRegisterWrite : Access::kRegisterRead, site, static_cast<uint64_t>(i), bytes, number, true, x,
+         0, packed ? 2 : 1);
 }
 
 View static_shared(const void* array, int bytes, int element_bytes, Site declared) {
@@ -142,7 +149,8 @@ View dynamic_shared_view(int offset, int count, int element_bytes, Site site) {
   if (offset < 0 || end > block.shape.shared_bytes || offset % 32 != 0) {
     abandon(Fault::kSharedOutOfBounds, site,
             "a view of bytes " + std::to_string(offset) + " to " + std::to_string(end) + " of the launch's " +
-                std::to_string(block.shape.shared_bytes) + " bytes of dynamic shared memory (it must start at a "
+                std::to_string(block.shape.shared_bytes) +
+                " bytes of dynamic shared memory (it must start at a "
                 "multiple of 32)");
   }
   return {block.shared.dynamic(block.shape.shared_bytes), offset, static_cast<int>(end)};

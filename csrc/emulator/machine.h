@@ -23,7 +23,7 @@ enum class State : uint8_t { kRunnable, kAtWarpOperation, kAtBarrier, kFull, kDo
 
 struct PendingCopy {
   Region* region;
-  int first;          // byte
+  int first;  // byte
   unsigned char bytes[16];
 };
 
@@ -36,9 +36,9 @@ struct Lane {
   Site stopped_at;
   const void* posted = nullptr;  // the arguments of the warp operation it waits for
   std::vector<Record> records;
-  std::vector<Values> values;  // beside records, in a traced block only
+  std::vector<Values> values;                    // beside records, in a traced block only
   std::vector<std::vector<PendingCopy>> groups;  // cp.async, oldest first; the last one is open
-  int64_t global_reads = 0;  // load instructions in this block
+  int64_t global_reads = 0;                      // load instructions in this block
   boost::context::fiber fibre, scheduler;
 };
 

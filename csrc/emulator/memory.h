@@ -9,8 +9,8 @@
 #undef __shared__
 #define __shared__ static thread_local  // one copy for the block that this OS thread runs
 #define __launch_bounds__(...)
-#define TCGEMM_NO_COPY(Class)     \
-  Class(const Class&) = delete;   \
+#define TCGEMM_NO_COPY(Class)   \
+  Class(const Class&) = delete; \
   Class& operator=(const Class&) = delete
 
 namespace tcgemm {
@@ -40,9 +40,7 @@ class GlobalElement {
     global_load(extent_, at_.i, 1, &x, true, at_.site);
     return x;
   }
-  void operator=(std::type_identity_t<Value> x) &&
-    requires(!std::is_const_v<T>)
-  {
+  void operator=(std::type_identity_t<Value> x) && requires(!std::is_const_v<T>) {
     global_store(extent_, at_.i, 1, &x, true, at_.site);
   }
   void operator=(GlobalElement&& x) && { std::move(*this) = static_cast<Value>(std::move(x)); }
@@ -123,8 +121,7 @@ class RegisterElement {
  public:
   RegisterElement(T* array, const At& at) : array_(array), at_(at) {}
   operator T() const {
-    register_access(array_, static_cast<int>(at_.i), array_ + at_.i, sizeof(T), std::is_integral_v<T>, false,
-                    at_.site);
+    register_access(array_, static_cast<int>(at_.i), array_ + at_.i, sizeof(T), std::is_integral_v<T>, false, at_.site);
     return array_[at_.i];
   }
   void operator=(std::type_identity_t<T> x) const {

@@ -43,8 +43,8 @@ std::string counts_json(const Session& session) {
     const auto& [key, row] = entry;
     const Record record{key.key, 0};
     const bool global = key.space < kFirstSharedSpace;
-    const std::string space =
-        global ? session.extents()[static_cast<size_t>(key.space)]->name : "shared " + std::to_string(key.space - kFirstSharedSpace);
+    const std::string space = global ? session.extents()[static_cast<size_t>(key.space)]->name
+                                     : "shared " + std::to_string(key.space - kFirstSharedSpace);
     return "{" + member("access", access_name(record.access())) + "," + member("space", space) + "," +
            member("file", short_path(record.site().file_name())) + "," + member("line", record.site().line()) + "," +
            member("warp", key.warp) + "," + member("width", record.bytes()) + "," +
@@ -57,9 +57,8 @@ std::string counts_json(const Session& session) {
            member("load_sectors", counts.distinct_sectors[extent->space][0]) + "," +
            member("store_sectors", counts.distinct_sectors[extent->space][1]) + "}";
   });
-  return "{\"rows\":" + rows + ",\"distinct\":" + distinct + "," +
-         member("reads_per_thread", counts.reads_per_thread) + "," + member("wmma", counts.multiplications) + "," +
-         member("mma_k8", counts.mma_k8) + "," +
+  return "{\"rows\":" + rows + ",\"distinct\":" + distinct + "," + member("reads_per_thread", counts.reads_per_thread) +
+         "," + member("wmma", counts.multiplications) + "," + member("mma_k8", counts.mma_k8) + "," +
          member("mma_k16", counts.mma_k16) + "," + member("barriers", counts.barriers) + "}";
 }
 
@@ -70,7 +69,8 @@ std::string trace_json(const Session& session, const std::string& head) {
            member("element_bytes", x->element_bytes) + ",\"output\":" + (x->output ? "true" : "false") + "," +
            member("offset_bytes", static_cast<int64_t>(reinterpret_cast<uintptr_t>(x->base) % 256)) + "}";
   });
-  std::string out = "{" + head + ",\n\"operands\":" + operands + ",\n\"shared\":[" + session.trace.shared() + "],\n\"steps\":[\n";
+  std::string out =
+      "{" + head + ",\n\"operands\":" + operands + ",\n\"shared\":[" + session.trace.shared() + "],\n\"steps\":[\n";
   for (size_t i = 0; i < session.trace.steps().size(); ++i) {
     out += (i == 0 ? "" : ",\n") + session.trace.steps()[i];
   }

@@ -113,7 +113,9 @@ Options options_of(const Request& request) {
   Options options;
   options.os_threads = static_cast<int>(request.number("threads", 1));
   const std::string order = request.text("order", "alternate");
-  options.order = order == "ascending" ? Order::kAscending : order == "descending" ? Order::kDescending : Order::kAlternate;
+  options.order = order == "ascending"    ? Order::kAscending
+                  : order == "descending" ? Order::kDescending
+                                          : Order::kAlternate;
   options.counts = request.number("counts", 1) != 0;
   if (!request.text("trace", "").empty()) options.trace_block = request.number("trace_block", 0);
   if (request.number("progress", 0) != 0) {
@@ -172,9 +174,11 @@ std::string run(const Request& request) {
     std::ofstream(file) << trace_json(run, head.str());
   }
   const Kernel* kernel = find_kernel(algo.c_str());
-  const int64_t declared = kernel != nullptr && kernel->entry->global_reads != nullptr ? kernel->entry->global_reads(p) : -1;
+  const int64_t declared =
+      kernel != nullptr && kernel->entry->global_reads != nullptr ? kernel->entry->global_reads(p) : -1;
   return "{\"cpu_seconds\":" + std::to_string(seconds) + ",\"declared_reads\":" + std::to_string(declared) +
-         ",\"findings\":" + findings_json(run) + ",\"reached\":" + reached_json(run) + ",\"counts\":" + counts_json(run) + "}";
+         ",\"findings\":" + findings_json(run) + ",\"reached\":" + reached_json(run) +
+         ",\"counts\":" + counts_json(run) + "}";
 }
 
 }  // namespace

@@ -8,28 +8,42 @@ Session* session = nullptr;
 
 const char* fault_name(Fault fault) {
   switch (fault) {
-    case Fault::kOutOfBounds: return "out_of_bounds";
-    case Fault::kSharedOutOfBounds: return "shared_out_of_bounds";
-    case Fault::kUninitialisedShared: return "uninitialised_shared";
-    case Fault::kUninitialisedOutput: return "uninitialised_output";
-    case Fault::kUninitialisedFragment: return "uninitialised_fragment";
-    case Fault::kRace: return "race";
-    case Fault::kMisaligned: return "misaligned";
-    case Fault::kUnwaitedCopy: return "unwaited_copy";
-    case Fault::kDivergentBarrier: return "divergent_barrier";
-    case Fault::kDivergentWarp: return "divergent_warp";
-    case Fault::kWrittenTwice: return "written_twice";
-    case Fault::kNeverWritten: return "never_written";
-    case Fault::kUnknownOperand: return "unknown_operand";
-    case Fault::kLaunch: return "launch";
+    case Fault::kOutOfBounds:
+      return "out_of_bounds";
+    case Fault::kSharedOutOfBounds:
+      return "shared_out_of_bounds";
+    case Fault::kUninitialisedShared:
+      return "uninitialised_shared";
+    case Fault::kUninitialisedOutput:
+      return "uninitialised_output";
+    case Fault::kUninitialisedFragment:
+      return "uninitialised_fragment";
+    case Fault::kRace:
+      return "race";
+    case Fault::kMisaligned:
+      return "misaligned";
+    case Fault::kUnwaitedCopy:
+      return "unwaited_copy";
+    case Fault::kDivergentBarrier:
+      return "divergent_barrier";
+    case Fault::kDivergentWarp:
+      return "divergent_warp";
+    case Fault::kWrittenTwice:
+      return "written_twice";
+    case Fault::kNeverWritten:
+      return "never_written";
+    case Fault::kUnknownOperand:
+      return "unknown_operand";
+    case Fault::kLaunch:
+      return "launch";
   }
   return "?";
 }
 
 void Session::add_operand(const char* name, const Operand& x, int64_t rows, int64_t cols, int element_bytes,
                           bool output) {
-  extents_.push_back(std::make_unique<Extent>(name, x, rows, cols, element_bytes, output,
-                                              static_cast<int>(extents_.size())));
+  extents_.push_back(
+      std::make_unique<Extent>(name, x, rows, cols, element_bytes, output, static_cast<int>(extents_.size())));
 }
 
 Extent* Session::find(const Operand& x, int64_t rows, int64_t cols, int element_bytes) {
@@ -37,8 +51,8 @@ Extent* Session::find(const Operand& x, int64_t rows, int64_t cols, int element_
     if (extent->base == x.data && extent->element_bytes == element_bytes) return extent.get();
   }
   // Unknown memory: nothing of it may be touched.
-  extents_.push_back(std::make_unique<Extent>("unknown operand", x, 0, 0, element_bytes, false,
-                                              static_cast<int>(extents_.size())));
+  extents_.push_back(
+      std::make_unique<Extent>("unknown operand", x, 0, 0, element_bytes, false, static_cast<int>(extents_.size())));
   report(Fault::kUnknownOperand, Site{}, extents_.back().get(), -1, [&] {
     return "the launcher passes an operand of " + std::to_string(rows) + "x" + std::to_string(cols) +
            " that starts at no operand of the problem";
@@ -58,9 +72,8 @@ void Session::check_written() {
       }
     }
     if (missing == 0) continue;
-    report(Fault::kNeverWritten, Site{}, extent.get(), first, [&] {
-      return std::to_string(missing) + " elements never written, the first is " + extent->place(first);
-    });
+    report(Fault::kNeverWritten, Site{}, extent.get(), first,
+           [&] { return std::to_string(missing) + " elements never written, the first is " + extent->place(first); });
   }
 }
 
@@ -77,8 +90,8 @@ void Session::report(Fault fault, const Site& site, const void* space, int64_t i
     known->second = SIZE_MAX;
     return;
   }
-  Finding finding{.fault = fault, .text = text(), .file = site.file_name(), .line = site.line(), .index = index,
-                  .times = 1};
+  Finding finding{
+      .fault = fault, .text = text(), .file = site.file_name(), .line = site.line(), .index = index, .times = 1};
   if (current != nullptr && current->warp != nullptr) {
     finding.block = current->warp->block->index;
     finding.warp = current->warp->index;

@@ -16,20 +16,20 @@
 namespace tcgemm::emulator {
 
 enum class Fault {
-  kOutOfBounds,           // global memory: outside the operand's rows x cols
-  kSharedOutOfBounds,     // outside the shared array, or the launch's dynamic memory
-  kUninitialisedShared,   // shared memory that this block has not written
-  kUninitialisedOutput,   // an element of C read before it was written
-  kUninitialisedFragment, // a fragment used before it was filled or loaded
-  kRace,                  // two accesses of shared memory, one a write, with no barrier between them
-  kMisaligned,            // a vector, fragment or cp.async address
-  kUnwaitedCopy,          // bytes of a cp.async that has not been waited for
-  kDivergentBarrier,      // not all threads of the block reach the same __syncthreads()
-  kDivergentWarp,         // the lanes of a warp do not reach the same warp-wide operation, or disagree on its operands
+  kOutOfBounds,            // global memory: outside the operand's rows x cols
+  kSharedOutOfBounds,      // outside the shared array, or the launch's dynamic memory
+  kUninitialisedShared,    // shared memory that this block has not written
+  kUninitialisedOutput,    // an element of C read before it was written
+  kUninitialisedFragment,  // a fragment used before it was filled or loaded
+  kRace,                   // two accesses of shared memory, one a write, with no barrier between them
+  kMisaligned,             // a vector, fragment or cp.async address
+  kUnwaitedCopy,           // bytes of a cp.async that has not been waited for
+  kDivergentBarrier,       // not all threads of the block reach the same __syncthreads()
+  kDivergentWarp,          // the lanes of a warp do not reach the same warp-wide operation, or disagree on its operands
   kWrittenTwice,
   kNeverWritten,
-  kUnknownOperand,        // memory that is no operand of the problem
-  kLaunch,                // the launch itself: too many threads, too much shared memory
+  kUnknownOperand,  // memory that is no operand of the problem
+  kLaunch,          // the launch itself: too many threads, too much shared memory
 };
 const char* fault_name(Fault fault);
 

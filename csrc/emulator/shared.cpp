@@ -34,8 +34,8 @@ Region* SharedMemory::get(const void* key, int bytes, int element_bytes, const S
   }
   static_bytes_ += bytes;
   if (static_bytes_ > limit) {
-    abandon(Fault::kLaunch, declared, "static shared arrays take " + std::to_string(static_bytes_) + " bytes of " +
-                                          std::to_string(limit));
+    abandon(Fault::kLaunch, declared,
+            "static shared arrays take " + std::to_string(static_bytes_) + " bytes of " + std::to_string(limit));
   }
   Region* region = add(bytes, element_bytes);
   region->declared = declared;
@@ -81,8 +81,7 @@ bool ordered(uint32_t stamp, bool whole) {
   return clock < current->warp->clock || (!whole && static_cast<int>(thread) == current->thread);
 }
 
-void report_race(const Region& region, int byte, const char* what, uint32_t other, const char* did,
-                 const Site& site) {
+void report_race(const Region& region, int byte, const char* what, uint32_t other, const char* did, const Site& site) {
   session->report(Fault::kRace, site, &region, byte / region.element_bytes, [&] {
     return std::string(what) + " " + element(region, byte) + ", which " + did + " by warp " +
            std::to_string((other & kThreadMask) / kWarpSize) + ", lane " +

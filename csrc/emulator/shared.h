@@ -25,10 +25,10 @@ constexpr uint32_t kMaxClock = (1u << 20) - 1;
 
 struct Region {
   std::byte* bytes = nullptr;
-  int size = 0;      // bytes
-  int offset = 0;    // in the block's shared memory: decides the bank
-  int granule = 2;   // bytes that share a shadow
-  int space = 0;     // its number in records and traces
+  int size = 0;     // bytes
+  int offset = 0;   // in the block's shared memory: decides the bank
+  int granule = 2;  // bytes that share a shadow
+  int space = 0;    // its number in records and traces
   int element_bytes = 0;
   bool dynamic = false;
   Site declared;

@@ -68,7 +68,8 @@ void copy_async(const View& tile, int64_t at, Extent* a, int64_t i, int valid, i
   }
   for (int e = 0; e < valid; ++e) {
     if (a->contains(i + e)) {
-      std::memcpy(copy.bytes + e * element_bytes, a->base + (i + e) * element_bytes, static_cast<size_t>(element_bytes));
+      std::memcpy(copy.bytes + e * element_bytes, a->base + (i + e) * element_bytes,
+                  static_cast<size_t>(element_bytes));
       continue;
     }
     std::memset(copy.bytes + e * element_bytes, 0xff, static_cast<size_t>(element_bytes));

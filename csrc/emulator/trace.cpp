@@ -82,17 +82,17 @@ void Trace::describe(const SharedMemory& memory) {
   shared_.clear();
   for (const auto& region : memory.regions()) {
     shared_ += std::string(shared_.empty() ? "" : ",") + "{\"bytes\":" + std::to_string(region->size) +
-               ",\"element_bytes\":" + std::to_string(region->element_bytes) + ",\"dynamic\":" +
-               (region->dynamic ? "true" : "false") + ",\"file\":" + quoted(short_path(region->declared.file_name())) +
+               ",\"element_bytes\":" + std::to_string(region->element_bytes) +
+               ",\"dynamic\":" + (region->dynamic ? "true" : "false") +
+               ",\"file\":" + quoted(short_path(region->declared.file_name())) +
                ",\"line\":" + std::to_string(region->declared.line()) + "}";
   }
 }
 
 void Trace::add_event(int warp, Access access, const std::source_location& site, const std::string& details) {
   if (!wanted(warp)) return;
-  steps_.push_back("{\"warp\":" + std::to_string(warp) + ",\"access\":\"" + access_name(access) +
-                   "\",\"file\":" + quoted(short_path(site.file_name())) +
-                   ",\"line\":" + std::to_string(site.line()) + details + "}");
+  steps_.push_back("{\"warp\":" + std::to_string(warp) + ",\"access\":\"" + access_name(access) + "\",\"file\":" +
+                   quoted(short_path(site.file_name())) + ",\"line\":" + std::to_string(site.line()) + details + "}");
 }
 
 void Trace::add_column(Warp& warp, const Column& column) {
@@ -118,8 +118,9 @@ void Trace::add_column(Warp& warp, const Column& column) {
     out += ",\"array\":" + std::to_string(active.empty() ? 0 : record_of(active[0]).space());
     out += ",\"index\":" + list(active, [&](int lane) { return text(record_of(lane).address()); });
     out += ",\"values\":" + list(active, [&](int lane) {
-      return value(value_of(lane), bytes, warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid == 2 ? 2 : 4);
-    });
+             return value(value_of(lane), bytes,
+                          warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid == 2 ? 2 : 4);
+           });
   } else if (space < kFirstSharedSpace) {
     const Extent& a = *extent_of(space);
     const auto base = reinterpret_cast<uint64_t>(a.base), origin = base / 256 * 256;
@@ -129,13 +130,13 @@ void Trace::add_column(Warp& warp, const Column& column) {
     count_sectors(addresses, static_cast<int>(active.size()), bytes, &sectors);
     out += ",\"space\":" + quoted(a.name);
     out += ",\"index\":" + list(active, [&](int lane) {
-      return text((static_cast<int64_t>(record_of(lane).address() - base)) / a.element_bytes);
-    });
+             return text((static_cast<int64_t>(record_of(lane).address() - base)) / a.element_bytes);
+           });
     out += ",\"values\":" + list(active, [&](int lane) { return value(value_of(lane), bytes, a.element_bytes); });
     if (access == Access::kAsyncLoad) {
       out += ",\"valid\":" + list(active, [&](int lane) {
-        return text(warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid);
-      });
+               return text(warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid);
+             });
     }
     out += ",\"sectors\":[";
     for (size_t i = 0; i < sectors.size(); ++i) {
@@ -149,11 +150,11 @@ void Trace::add_column(Warp& warp, const Column& column) {
     const int element = region.dynamic && bytes == 4 ? 4 : region.element_bytes;
     out += ",\"space\":" + std::to_string(space - kFirstSharedSpace);
     out += ",\"index\":" + list(active, [&](int lane) {
-      return text((static_cast<int64_t>(record_of(lane).address()) - region.offset) / element);
-    });
+             return text((static_cast<int64_t>(record_of(lane).address()) - region.offset) / element);
+           });
     out += ",\"values\":" + list(active, [&](int lane) { return value(value_of(lane), bytes, element); });
-    out += ",\"wavefronts\":" + std::to_string(count_wavefronts(addresses, active.data(),
-                                                                static_cast<int>(active.size()), bytes));
+    out += ",\"wavefronts\":" +
+           std::to_string(count_wavefronts(addresses, active.data(), static_cast<int>(active.size()), bytes));
   }
   add_event(warp.index, access, any.site(), out);
 }

@@ -55,8 +55,9 @@ class Worker {
     lane->position.thread.x = static_cast<unsigned>(thread);
     lane->position.block_dim = {static_cast<unsigned>(block_.shape.threads), 1, 1};
     lane->position.grid_dim = {static_cast<unsigned>(block_.shape.blocks), 1, 1};
-    lane->fibre = boost::context::fiber(std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
-                                        [this](boost::context::fiber&& scheduler) { return live(std::move(scheduler)); });
+    lane->fibre =
+        boost::context::fiber(std::allocator_arg, boost::context::protected_fixedsize_stack(kStackBytes),
+                              [this](boost::context::fiber&& scheduler) { return live(std::move(scheduler)); });
     block_.lanes.push_back(std::move(lane));
   }
 

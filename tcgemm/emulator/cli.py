@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
         "--solve",
         type=Path,
         metavar="FILE.cu",
-        help="run the seed's solve() in this file, written in the vocabulary of csrc/device/ (A row-major, B column-major)",
+        help="run the seed's solve() in this file, which uses the vocabulary of csrc/device/",
     )
     problem = made.add_argument_group("the problem")
     for name in "mnk":
@@ -38,12 +38,16 @@ def parser() -> argparse.ArgumentParser:
     problem.add_argument("--layout", choices=("NN", "NT", "TN", "TT"), default="NT", help="of a and b: N is row-major")
     for name in "abc":
         problem.add_argument(f"--pad-{name}", type=int, default=0, metavar="ELEMENTS", help="behind each line")
-        problem.add_argument(f"--offset-{name}", type=int, default=0, metavar="ELEMENTS", help="from 256-byte alignment")
+        problem.add_argument(
+            f"--offset-{name}", type=int, default=0, metavar="ELEMENTS", help="from 256-byte alignment"
+        )
     problem.add_argument("--distribution", default="uniform", help="of the values (default: %(default)s)")
     problem.add_argument("--seed", type=int, default=0)
     machine = made.add_argument_group("the machine")
     machine.add_argument("--arch", type=int, default=90, help="below 80: the path without cp.async (default: 90)")
-    machine.add_argument("--order", choices=("ascending", "descending", "alternate"), default="alternate", help="of warps")
+    machine.add_argument(
+        "--order", choices=("ascending", "descending", "alternate"), default="alternate", help="of warps"
+    )
     machine.add_argument("--threads", type=int, help="of this computer (default: all)")
     output = made.add_argument_group("output")
     output.add_argument("--trace", type=Path, metavar="FILE.json", help="write one block's steps there")
@@ -73,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0 if verdict.passed and not result.findings else WRONG
 
 
-def problem_of(arguments: argparse.Namespace):  # noqa: ANN201 - bench.problems is imported late, see below
+def problem_of(arguments: argparse.Namespace):
     """The problem in memory. Raises ValueError when the options do not fit together."""
     # bench/ lies beside the package in the source tree, which the emulator needs anyway.
     sys.path.append(str(build.source_root()))
@@ -84,7 +88,9 @@ def problem_of(arguments: argparse.Namespace):  # noqa: ANN201 - bench.problems 
         raise ValueError(f"m, n, k = {arguments.m}, {arguments.n}, {arguments.k}: nothing to run")
     if arguments.solve and (arguments.layout != "NT" or (arguments.dtype or "float16") != "float16"):
         raise ValueError("solve() takes float16, A row-major and B column-major (layout NT)")
-    padding = {name: getattr(arguments, name) for name in ("pad_a", "pad_b", "pad_c", "offset_a", "offset_b", "offset_c")}
+    padding = {
+        name: getattr(arguments, name) for name in ("pad_a", "pad_b", "pad_c", "offset_a", "offset_b", "offset_c")
+    }
     return build_problem(
         Problem(
             "emulate",
@@ -100,11 +106,13 @@ def problem_of(arguments: argparse.Namespace):  # noqa: ANN201 - bench.problems 
     )
 
 
-def run(arguments: argparse.Namespace, algo: str, built) -> Result:  # noqa: ANN001
+def run(arguments: argparse.Namespace, algo: str, built) -> Result:
     """Compiles what has changed and runs it, with a progress bar."""
     known = build.rungs()
     if algo != "solve" and (algo not in known or not known[algo].emulated):
-        raise ValueError(f'algo="{algo}" is no rung that the emulator runs; it runs {", ".join(build.emulated_algos())}')
+        raise ValueError(
+            f'algo="{algo}" is no rung that the emulator runs; it runs {", ".join(build.emulated_algos())}'
+        )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, transient=True, console=Console(stderr=True)) as bar:
         task = bar.add_task("compiling", total=None)

@@ -53,7 +53,9 @@ def show(console: Console, algo: str, problem: Problem, result: Result, verdict:
     for name in ("bytes", "requests", "sectors (each)", "wavefronts (each)"):
         table.add_column(name, justify="right", no_wrap=True)
     for entry in by_line(result.counts.rows):
-        each = {name: f"{entry[name]} ({entry[name] / max(entry['requests'], 1):.2f})" for name in ("sectors", "wavefronts")}
+        each = {
+            name: f"{entry[name]} ({entry[name] / max(entry['requests'], 1):.2f})" for name in ("sectors", "wavefronts")
+        }
         shared = entry["space"].startswith("shared")
         table.add_row(
             f"{Path(entry['file']).name}:{entry['line']}",

@@ -6,6 +6,8 @@
 
 Every emulated rung at an aligned and at a ragged size. Global sectors must be equal, shared-memory wavefronts an
 instruction within 0.25. The ncu part also profiles lds_probe.cu, which asks what reads that share addresses cost.
+
+Longer than the line budget: the three parts are one comparison, and share what a row is.
 """
 
 from __future__ import annotations
@@ -144,13 +146,19 @@ def profile(ncu: str, command: list[str], names: list[str], ranged: bool) -> lis
         options += ["--target-processes", "all"]
         options += ["--profile-from-start", "off"] if ranged else []
         done = subprocess.run(
-            [ncu, *options, "--metrics", ",".join(names), *command], cwd=ROOT, capture_output=True, text=True, check=False
+            [ncu, *options, "--metrics", ",".join(names), *command],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         text = log.read_text() if log.is_file() else ""
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
     if done.returncode != 0 or start is None:
-        raise RuntimeError(f"ncu failed ({done.returncode}):\n{text[-2000:]}\n{done.stdout[-500:]}\n{done.stderr[-2000:]}")
+        raise RuntimeError(
+            f"ncu failed ({done.returncode}):\n{text[-2000:]}\n{done.stdout[-500:]}\n{done.stderr[-2000:]}"
+        )
     table = [line for line in csv.DictReader(lines[start:]) if line["ID"]]
     return [(line["Kernel Name"], {name: _number(line.get(name)) for name in names}) for line in table]
 
@@ -184,7 +192,9 @@ def probe(ncu: str, names: list[str]) -> dict[str, float]:
         program = Path(folder) / "lds_probe"
         source = Path(__file__).with_name("lds_probe.cu")
         subprocess.run(["nvcc", "-std=c++17", "-arch=native", "-o", str(program), str(source)], check=True)
-        loads = [name for name in names if name in COUNTERS["shared_load_wavefronts"] + COUNTERS["shared_load_instructions"]]
+        loads = [
+            name for name in names if name in COUNTERS["shared_load_wavefronts"] + COUNTERS["shared_load_instructions"]
+        ]
         found = {}
         for kernel, values in profile(ncu, [str(program)], loads, ranged=False):
             wavefronts = sum(values.get(name, 0.0) for name in COUNTERS["shared_load_wavefronts"])

@@ -23,9 +23,9 @@ Row strided_loads(int64_t from, int64_t by) {
 }
 
 void sectors_of_one_request() {
-  EXPECT_EQUAL(strided_loads(0, 1).sectors, 4);   // 128 bytes
-  EXPECT_EQUAL(strided_loads(1, 1).sectors, 5);   // the same, not aligned
-  EXPECT_EQUAL(strided_loads(0, 0).sectors, 1);   // a broadcast
+  EXPECT_EQUAL(strided_loads(0, 1).sectors, 4);  // 128 bytes
+  EXPECT_EQUAL(strided_loads(1, 1).sectors, 5);  // the same, not aligned
+  EXPECT_EQUAL(strided_loads(0, 0).sectors, 1);  // a broadcast
   EXPECT_EQUAL(strided_loads(0, 2).sectors, 8);
   EXPECT_EQUAL(strided_loads(0, 50).sectors, 32);  // down a column
   EXPECT_EQUAL(strided_loads(0, 1).requests, 1);
@@ -110,7 +110,7 @@ void vector_loads_at_an_edge() {
          bench.output("C", c.data(), 1, 32, 32));
   EXPECT_CLEAN(bench);
   const Row loads = bench.sum(Access::kGlobalLoad);
-  EXPECT_EQUAL(loads.requests, 2 + 2);          // two vectors, and two of the edge's four elements
+  EXPECT_EQUAL(loads.requests, 2 + 2);           // two vectors, and two of the edge's four elements
   EXPECT_EQUAL(loads.sectors, 16 + 15 + 1 + 1);  // 128 and 120 floats by vector, 2 by element
   EXPECT_EQUAL(bench.get().counts().reads_per_thread, 3);
 }
@@ -140,7 +140,7 @@ int64_t read_wavefronts(int by) {
 
 void banks() {
   EXPECT_EQUAL((read_wavefronts<float, 1>(1)), 1);
-  EXPECT_EQUAL((read_wavefronts<float, 1>(0)), 1);   // a broadcast
+  EXPECT_EQUAL((read_wavefronts<float, 1>(0)), 1);  // a broadcast
   EXPECT_EQUAL((read_wavefronts<float, 1>(2)), 2);
   EXPECT_EQUAL((read_wavefronts<float, 1>(32)), 32);
   EXPECT_EQUAL((read_wavefronts<float, 1>(33)), 1);

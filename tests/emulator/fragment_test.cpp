@@ -100,7 +100,16 @@ void every_value_converts() {
   EXPECT_EQUAL(wrong, 0);
 }
 
-enum class Mistake { kNone, kUnfilled, kUnaligned, kOddLines, kOutside, kDifferentFragments, kDifferentAddresses, kHalfWarp };
+enum class Mistake {
+  kNone,
+  kUnfilled,
+  kUnaligned,
+  kOddLines,
+  kOutside,
+  kDifferentFragments,
+  kDifferentAddresses,
+  kHalfWarp
+};
 
 template <Mistake MISTAKE>
 __global__ void mistaken(Global<const __half> a, Global<float> c) {
@@ -110,8 +119,10 @@ __global__ void mistaken(Global<const __half> a, Global<float> c) {
   if (MISTAKE == Mistake::kHalfWarp && lane < 16) return;
   if (MISTAKE != Mistake::kUnfilled) fill_fragment(acc, 1.0f);
   const int which = MISTAKE == Mistake::kDifferentFragments ? lane % 2 : 0;
-  const int64_t first = MISTAKE == Mistake::kUnaligned ? 8 : MISTAKE == Mistake::kOutside ? 256
-                        : MISTAKE == Mistake::kDifferentAddresses ? lane / 16 * 16 : 0;
+  const int64_t first = MISTAKE == Mistake::kUnaligned            ? 8
+                        : MISTAKE == Mistake::kOutside            ? 256
+                        : MISTAKE == Mistake::kDifferentAddresses ? lane / 16 * 16
+                                                                  : 0;
   load_fragment(frag_a[which], a, first, MISTAKE == Mistake::kOddLines ? 20 : 24);
   store_fragment(c, 0, acc, kDim);
 }

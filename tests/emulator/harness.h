@@ -92,7 +92,7 @@ inline Options in_order(Order order) {
 
 #define EXPECT_FAULT(bench, fault) CHECK((bench).found(fault), "%s", (bench).faults().c_str())
 #define EXPECT_CLEAN(bench) CHECK((bench).clean(), "%s", (bench).faults().c_str())
-#define EXPECT_EQUAL(got, expected)                                                                    \
+#define EXPECT_EQUAL(got, expected) \
   CHECK((got) == (expected), "%lld, expected %lld", static_cast<long long>(got), static_cast<long long>(expected))
 
 void test_machine();

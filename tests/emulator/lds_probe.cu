@@ -30,23 +30,24 @@ __device__ void read_items(int item, float* out) {
 }
 
 // name: bytes, then which lanes share an item.
-#define PROBE(name, bytes, item)                                              \
-  extern "C" __global__ void probe_##bytes##_##name(float* out) {             \
-    const int l = static_cast<int>(threadIdx.x);                              \
-    read_items<bytes>(item, out);                                             \
+#define PROBE(name, bytes, item)                                  \
+  extern "C" __global__ void probe_##bytes##_##name(float* out) { \
+    const int l = static_cast<int>(threadIdx.x);                  \
+    read_items<bytes>(item, out);                                 \
   }
-#define PROBES(bytes)                                                                                          \
-  PROBE(distinct, bytes, l) PROBE(pairs, bytes, l / 2) PROBE(fours, bytes, l / 4) PROBE(eights, bytes, l / 8)  \
-  PROBE(halves, bytes, l % 16) PROBE(quarters, bytes, l % 8) PROBE(all, bytes, l * 0)
+#define PROBES(bytes)                                                                                            \
+  PROBE(distinct, bytes, l)                                                                                      \
+  PROBE(pairs, bytes, l / 2) PROBE(fours, bytes, l / 4) PROBE(eights, bytes, l / 8) PROBE(halves, bytes, l % 16) \
+      PROBE(quarters, bytes, l % 8) PROBE(all, bytes, l * 0)
 
 PROBES(4)
 PROBES(8)
 PROBES(16)
 
 #define RUN(name, bytes) probe_##bytes##_##name<<<1, 32>>>(out);
-#define RUN_ALL(bytes)                                                                                    \
-  RUN(distinct, bytes) RUN(pairs, bytes) RUN(fours, bytes) RUN(eights, bytes) RUN(halves, bytes)          \
-  RUN(quarters, bytes) RUN(all, bytes)
+#define RUN_ALL(bytes) \
+  RUN(distinct, bytes) \
+  RUN(pairs, bytes) RUN(fours, bytes) RUN(eights, bytes) RUN(halves, bytes) RUN(quarters, bytes) RUN(all, bytes)
 
 int main() {
   float* out = nullptr;

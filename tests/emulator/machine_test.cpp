@@ -127,9 +127,7 @@ void divergence() {
   run_on_c(syncwarp_for_half, Fault::kDivergentWarp, true, 1, 64);
 }
 
-__global__ void copy_element(Global<const float> a, Global<float> c, int64_t from) {
-  c[0] = a[from];
-}
+__global__ void copy_element(Global<const float> a, Global<float> c, int64_t from) { c[0] = a[from]; }
 __global__ void copy_four(Global<const float> a, Global<float> c, int64_t from) {
   store_vec(c, 0, load_vec<4>(a, from));
 }
@@ -139,12 +137,14 @@ void global_bounds() {
   const auto run = [](int64_t from) {
     Bench bench;
     Buffer<float> a(24), c(1);
-    launch(copy_element, {}, kNoStream, bench.input("A", a.data(), 3, 5, 8), bench.output("C", c.data(), 1, 1, 1), from);
+    launch(copy_element, {}, kNoStream, bench.input("A", a.data(), 3, 5, 8), bench.output("C", c.data(), 1, 1, 1),
+           from);
     if (bench.found(Fault::kOutOfBounds)) CHECK(c[0] != c[0], "what may not be read is NaN");
     return bench.found(Fault::kOutOfBounds);
   };
   for (const int64_t inside : {0, 4, 8, 20}) CHECK(!run(inside), "element %lld", static_cast<long long>(inside));
-  for (const int64_t outside : {-1, 5, 7, 21, 1000000}) CHECK(run(outside), "element %lld", static_cast<long long>(outside));
+  for (const int64_t outside : {-1, 5, 7, 21, 1000000})
+    CHECK(run(outside), "element %lld", static_cast<long long>(outside));
 }
 
 void alignment() {
@@ -157,9 +157,7 @@ void alignment() {
   }
 }
 
-__global__ void write_where(Global<float> c, int mask) {
-  c[static_cast<int>(threadIdx.x) & mask] = 1.0f;
-}
+__global__ void write_where(Global<float> c, int mask) { c[static_cast<int>(threadIdx.x) & mask] = 1.0f; }
 
 void each_element_is_written_once() {
   for (const int mask : {31, 15}) {
@@ -204,12 +202,14 @@ void shuffles_move_registers() {
   EXPECT_CLEAN(bench);
   for (int lane = 0; lane < 32; ++lane) {
     const int down = lane + 3 < 32 ? lane + 3 : lane, up = lane > 0 ? lane - 1 : lane;
-    EXPECT_EQUAL(c[lane], 496.0f + 1000.0f * static_cast<float>(down) + 100000.0f * static_cast<float>(up) + 5.0f / 64.0f);
+    EXPECT_EQUAL(c[lane],
+                 496.0f + 1000.0f * static_cast<float>(down) + 100000.0f * static_cast<float>(up) + 5.0f / 64.0f);
   }
 }
 
 void launches_that_cannot_be() {
-  for (const LaunchShape& shape : {LaunchShape{.threads = 1025}, LaunchShape{.shared_bytes = 300000}, LaunchShape{.blocks = 0}}) {
+  for (const LaunchShape& shape :
+       {LaunchShape{.threads = 1025}, LaunchShape{.shared_bytes = 300000}, LaunchShape{.blocks = 0}}) {
     Bench bench;
     Buffer<float> c(1);
     const int error = launch(shared_index, shape, kNoStream, bench.output("C", c.data(), 1, 1, 1), 0);

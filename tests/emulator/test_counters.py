@@ -60,7 +60,9 @@ def test_arbitration_noise_is_no_difference() -> None:
 
 def test_other_problems_are_refused() -> None:
     with pytest.raises(ValueError, match="different problems"):
-        compare_ncu.merge({"rows": [{**WHERE, "emulator": COUNTS}]}, {"rows": [{**WHERE, "m": 5, "ncu": COUNTS}], "probe": {}})
+        compare_ncu.merge(
+            {"rows": [{**WHERE, "emulator": COUNTS}]}, {"rows": [{**WHERE, "m": 5, "ncu": COUNTS}], "probe": {}}
+        )
 
 
 def ncu_that_prints(folder: Path, rows: list[dict[str, str]]) -> Path:
@@ -92,7 +94,10 @@ def test_counters_are_asked_for_by_the_names_that_ncu_knows(tmp_path: Path) -> N
     names = compare_ncu.counters_wanted(ncu)
     assert sorted(names) == [stores, inst]
     launches = compare_ncu.profile(ncu, ["true"], names, ranged=True)
-    assert launches == [("void a_kernel<int>(int)", {stores: 1234.0, inst: 5.0}), ("b_kernel()", {stores: 7.0, inst: 0.0})]
+    assert launches == [
+        ("void a_kernel<int>(int)", {stores: 1234.0, inst: 5.0}),
+        ("b_kernel()", {stores: 7.0, inst: 0.0}),
+    ]
 
 
 def test_a_failing_ncu_is_quoted(tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ def command(*arguments: object) -> subprocess.CompletedProcess:
 
 def test_the_command_prints_checks_and_counts(tmp_path: Path) -> None:
     out, trace = tmp_path / "out.json", tmp_path / "trace.json"
-    done = command("emulate", "--algo", "wmma_staged", "--m", 100, "--n", 70, "--k", 41, "--json", out, "--trace", trace)
+    done = command(
+        "emulate", "--algo", "wmma_staged", "--m", 100, "--n", 70, "--k", 41, "--json", out, "--trace", trace
+    )
     assert done.returncode == 0, done.stderr
     for text in ("wmma_staged.cu:", "fragment_load", "global_load", "findings: 0", "result: right", "4.00"):
         assert text in done.stdout
@@ -37,8 +39,10 @@ def test_a_wrong_kernel_is_a_failure_with_its_place(tmp_path: Path) -> None:
     wrong.write_text(SOLVE.read_text().replace("kk < k;", "kk <= k;"))
     done = command("emulate", "--solve", wrong, "--m", 9, "--n", 10, "--k", 11)
     assert done.returncode == 1
-    line = wrong.read_text().splitlines().index(
-        "    const float x = static_cast<float>(static_cast<__half>(a[row * k + kk]));"
+    line = (
+        wrong.read_text()
+        .splitlines()
+        .index("    const float x = static_cast<float>(static_cast<__half>(a[row * k + kk]));")
     )
     assert f"out_of_bounds: solve.cu:{line + 1}: block 0, warp 2, lane" in done.stdout
     assert "A[99] (row 8, column 11) of 9x11" in done.stdout
@@ -108,7 +112,14 @@ def test_the_gate_runs_on_the_emulator_and_names_what_it_leaves_out(tmp_path: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Not run: square, perf" in done.stdout
     rows = json.loads((tmp_path / "gate.json").read_text())["rows"]
-    assert {row["case"] for row in rows if row["passed"]} == {"unit", "onefrag", "small", "odd", "skinny", "adversarial"}
+    assert {row["case"] for row in rows if row["passed"]} == {
+        "unit",
+        "onefrag",
+        "small",
+        "odd",
+        "skinny",
+        "adversarial",
+    }
 
 
 def test_a_rung_that_finds_something_fails_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +129,7 @@ def test_a_rung_that_finds_something_fails_the_gate(monkeypatch: pytest.MonkeyPa
     from tcgemm.gate.cases import run_problem as run_case
 
     class Careless(Emulator):
-        def run(self, *arguments: object, **options: object):  # noqa: ANN202
+        def run(self, *arguments: object, **options: object):
             result = super().run(*arguments, **options)
             result.findings.append(Finding("race", "made up", "kernels/x.cu", 1, 0, 0, 0, 0, 1))
             return result
