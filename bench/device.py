@@ -31,7 +31,7 @@ SMI_PERIOD = 5.0  # seconds between readings when only nvidia-smi, which takes l
 
 
 def csrc_tree() -> str:
-    """Names the sources that are measured: a hash over csrc without the emulator (DESIGN.md, "Result files").
+    """Names the sources that are measured: a hash over csrc without the emulator (CONTRIBUTING.md, "Result files").
 
     From git; else from the environment variable TCGEMM_CSRC_TREE, for a machine without the repository. Sources
     that differ from the commit show as "+changes".

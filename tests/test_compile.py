@@ -18,6 +18,7 @@ SCHEMAS = {
     "sgemm": "tcgemm::sgemm(Tensor a, Tensor b, *, str? algo=None) -> Tensor",
     "sgemm_out": "tcgemm::sgemm_out(Tensor a, Tensor b, *, Tensor(a!) out, str? algo=None) -> ()",
     "cublas_mm": "tcgemm::cublas_mm(Tensor a, Tensor b) -> Tensor",
+    "cublaslt_mm": "tcgemm::cublaslt_mm(Tensor a, Tensor b, int heuristic) -> Tensor",
     "reference_mm": "tcgemm::reference_mm(Tensor a, Tensor b) -> Tensor",
 }
 
@@ -66,7 +67,7 @@ def test_opcheck_out(device: torch.device, name: str) -> None:
     for what, a, b in operands(torch.float32 if name == "sgemm_out" else torch.bfloat16, device):
         if "gradient" in what or "need" in what:
             continue
-        for out in (torch.empty(a.shape[0], b.shape[1], device=device), torch.empty(b.shape[1], a.shape[0]).t()):
+        for out in (torch.zeros(a.shape[0], b.shape[1]), torch.zeros(b.shape[1], a.shape[0]).t()):
             torch.library.opcheck(getattr(ops, name).default, (a, b), {"out": out.to(device)})
 
 
@@ -76,7 +77,7 @@ def test_opcheck_cublas(case: int) -> None:
     what, a, b = operands(torch.float16, torch.device("cuda"))[case]
     if what == "stride 0":
         pytest.skip("cuBLAS cannot address it")
-    torch.library.opcheck(ops.cublas_mm.default, (a, b))
+    torch.library.opcheck(ops.cublas_mm.default, (a.detach(), b.detach()))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

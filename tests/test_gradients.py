@@ -214,11 +214,12 @@ def test_forward_mode_is_right_or_refused() -> None:
         assert torch.allclose(c.tangent.double(), tangent.double() @ b.double(), atol=1e-3)
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("dtype", HALF, ids=short)
-def test_cublas_mm_has_the_gradient_of_mm(dtype: torch.dtype) -> None:
-    a = values(65, 129, dtype=dtype, device="cuda").requires_grad_()
-    b = values(129, 33, dtype=dtype, device="cuda").requires_grad_()
-    grad = values(65, 33, dtype=torch.float32, device="cuda")
-    ops.cublas_mm(a, b).backward(grad)
-    assert_gradients(a, b, grad)
+@pytest.mark.parametrize("name", ["reference_mm", pytest.param("cublas_mm", marks=pytest.mark.gpu)])
+def test_yardsticks_refuse_instead_of_losing_a_gradient(name: str) -> None:
+    op = getattr(ops, name)
+    a = values(5, 7, dtype=torch.float16, device="cuda" if name == "cublas_mm" else "cpu").requires_grad_()
+    for x, y in [(a, a.detach().t()), (a.detach(), a.t())]:
+        with pytest.raises(RuntimeError, match=f"tcgemm::{name}: . requires a gradient, .*; "):
+            op(x, y)
+    with torch.no_grad():
+        assert torch.equal(op(a, a.t()), op(a.detach(), a.detach().t()))

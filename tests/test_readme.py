@@ -51,7 +51,8 @@ def test_the_examples_run_as_printed():
 def test_the_ladder_is_the_table_of_kernels():
     rows = ladder_rows()
     assert len(rows) >= 6
-    assert re.findall(r"^\| \[`\w+`\]\(csrc/kernels/.*$", README, re.MULTILINE) == rows
+    printed = re.findall(r"^\| \[`\w+`\]\(csrc/kernels/.*$", README, re.MULTILINE)
+    assert printed == rows, "README.md's table should be:\n" + "\n".join(rows)
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))])

@@ -23,11 +23,11 @@ def test_work_is_queued_on_the_current_stream(algo: str | None) -> None:
     """On a busy side stream the input changes before the product is due. Another stream would read the old one."""
     a, b, new = halves(136, 96), halves(96, 72), halves(136, 96)
     out = torch.empty(136, 72, device="cuda")
-    mm_or_skip(a, b, algo)  # loads the module, which may wait
-    ops.mm_out(a, b, out=out, algo=algo)
     stream = torch.cuda.Stream()
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
+        mm_or_skip(a, b, algo)  # loads the module and fills the allocator's pool, which may wait
+        stream.synchronize()
         torch.cuda._sleep(SPIN)
         a.copy_(new)
         c = mm_or_skip(a, b, algo)
@@ -43,10 +43,11 @@ def test_the_other_ops_are_queued_on_the_current_stream() -> None:
         dtype = torch.float32 if name == "sgemm" else torch.float16
         op = getattr(ops, name)
         a, b, new = (values(*size, dtype=dtype, device="cuda") for size in ((136, 96), (96, 72), (136, 96)))
-        op(a, b)
         stream = torch.cuda.Stream()
         torch.cuda.synchronize()
         with torch.cuda.stream(stream):
+            op(a, b)
+            stream.synchronize()
             torch.cuda._sleep(SPIN)
             a.copy_(new)
             c = op(a, b)
@@ -141,7 +142,8 @@ def test_the_other_ops_on_a_second_device(second_device: torch.device) -> None:
 
 
 def test_devices_in_turn(second_device: torch.device) -> None:
-    operands = [values(136, 96, dtype=torch.float16).to(device) for device in ("cuda:0", second_device)]
+    x = values(136, 96, dtype=torch.float16)
+    operands = [x.to(device) for device in ("cuda:0", second_device)]
     results = [[ops.mm(a, a.t()) for a in operands] for _ in range(50)]
     for zeroth, first in results:
         assert_bitwise(zeroth.cpu(), results[0][0].cpu())

@@ -4,6 +4,7 @@ import pathlib
 import textwrap
 
 import pytest
+
 from summary import main
 
 PYTEST = """
