@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -138,3 +139,11 @@ def test_a_rung_that_finds_something_fails_the_gate(monkeypatch: pytest.MonkeyPa
     (row,) = run_case(GATE_CASES[0], gate.subjects(["wmma_staged"]), torch.device("cpu"))
     assert row.passed is False
     assert "race: kernels/x.cu:1" in row.verdict
+
+
+def test_the_manual_lists_every_finding() -> None:
+    source = (ROOT / "csrc/emulator/session.cpp").read_text()
+    names = re.findall(r'return "(\w+)";', source)
+    assert len(names) == 14
+    manual = (ROOT / "docs/emulator.md").read_text()
+    assert [name for name in names if f"`{name}`" not in manual] == []
