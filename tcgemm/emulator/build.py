@@ -18,6 +18,8 @@ from pathlib import Path
 EMULATED_FAMILIES = ("SIMT", "WMMA", "MMA")  # TMA and wgmma stay outside
 _FLAGS = ("-std=c++20", "-O2", "-march=x86-64-v3", "-fno-pie", "-Wall", "-Wextra", "-Wno-unknown-pragmas")
 
+_BOOST_HINT = "Debian, Ubuntu: apt-get install libboost-context-dev"
+
 
 class BuildError(RuntimeError):
     """The sources do not compile, or something that compiling needs is missing. The text says which."""
@@ -60,6 +62,25 @@ def rungs() -> dict[str, Rung]:
 def emulated_algos() -> list[str]:
     """The rungs that the emulator runs, in the order of the table."""
     return [rung.algo for rung in rungs().values() if rung.emulated]
+
+
+@cache
+def missing() -> str:
+    """Empty, or what the emulator needs and this machine lacks: source tree, g++, Boost.Context, CUDA headers, AVX2."""
+    try:
+        include = f"-I{_cuda_include()}"
+        source_root()
+        _compiler_version()
+    except BuildError as error:
+        return str(error)
+    probe = "#include <boost/context/fiber.hpp>\n#include <cuda_fp16.h>\n"
+    command = [_compiler(), "-std=c++20", include, "-x", "c++", "-fsyntax-only", "-"]
+    if subprocess.run(command, input=probe, capture_output=True, text=True).returncode != 0:
+        return f"Boost.Context is missing ({_BOOST_HINT})"
+    cpu = Path("/proc/cpuinfo")
+    flags = cpu.read_text().split() if cpu.is_file() else []
+    lacking = [flag for flag in ("avx2", "f16c", "fma") if flag not in flags]
+    return f"the emulator needs an x86-64 CPU with {', '.join(lacking)}" if lacking else ""
 
 
 def program(sources: Sequence[Path] | None = None, *, trace: bool = False, arch: int = 90) -> Path:
@@ -111,7 +132,7 @@ def _run(command: Sequence[str], out: Path) -> None:
         if done.returncode != 0:
             hint = ""
             if "boost" in done.stderr:
-                hint = "\nBoost.Context is missing? (Debian, Ubuntu: apt-get install libboost-context-dev)"
+                hint = f"\nBoost.Context is missing? ({_BOOST_HINT})"
             raise BuildError(f"{' '.join(command)}\n{done.stderr}{hint}")
         made.replace(out)
 

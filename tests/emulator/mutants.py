@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.problems import Problem
+from tcgemm.emulator import rungs
 
 REACHED = "::tcgemm::emulator::reached()"
 WRONG_RESULT = "wrong_result"
@@ -33,8 +34,11 @@ GLOBAL = "kernels/wmma_global.cu"
 SIMT = "kernels/simt_regtile_vec4.cu"
 TILE = "device/tile.cuh"
 STORE = "device/wmma_store.cuh"
+MMA = "kernels/mma_sync.cu"
+MMA_STORE = "device/mma_store.cuh"
+SWIZZLE = "device/swizzle.cuh"
 
-MUTANTS = (
+_ALL = (
     Mutant(
         "barrier after the load removed",
         "wmma_staged",
@@ -323,4 +327,54 @@ MUTANTS = (
             ),
         ),
     ),
+    Mutant(
+        "no barrier between two tiles",
+        "mma_sync",
+        DEEP_TAIL,
+        "race",
+        (
+            (
+                MMA,
+                "          cp_async_wait<Form::kStages - 2>();\n          __syncthreads();",
+                f"          cp_async_wait<Form::kStages - 2>();\n          {REACHED};",
+            ),
+        ),
+    ),
+    Mutant(
+        "the ring's wait one stage late",
+        "mma_sync",
+        DEEP_TAIL,
+        "unwaited_copy",
+        (
+            (
+                MMA,
+                "          cp_async_wait<Form::kStages - 2>();\n          __syncthreads();",
+                f"          {REACHED};\n          cp_async_wait<Form::kStages - 1>();\n          __syncthreads();",
+            ),
+        ),
+    ),
+    Mutant(
+        "lanes of another layout store",
+        "mma_sync",
+        TAIL,
+        WRONG_RESULT,
+        ((MMA_STORE, "row0 + lane / 4, col_of_lane", f"row0 + ({REACHED}, (lane / 4 + 1) % 8), col_of_lane"),),
+    ),
+    Mutant(
+        "chunks read where they were not put",
+        "mma_sync",
+        DEEP_TAIL,
+        WRONG_RESULT,
+        ((SWIZZLE, "((tile + first) ^ k) + outer", f"({REACHED}, tile + first + k) + outer"),),
+    ),
+    Mutant(
+        "rows that ldmatrix cannot take",
+        "mma_sync",
+        DEEP_TAIL,
+        "misaligned",
+        ((SWIZZLE, "((tile + first) ^ k) + outer", f"({REACHED}, (tile + first) ^ k) + 4 + outer"),),
+    ),
 )
+
+# A row of the table may come later than its mutants.
+MUTANTS = tuple(mutant for mutant in _ALL if mutant.algo in rungs())
