@@ -13,6 +13,7 @@ import pytest
 
 import tcgemm
 from support import ROOT, RUNGS, output_of, run_python
+from tcgemm._library import build_info
 
 LIB = Path(tcgemm.__file__).parent / "lib"
 CUDA_LIBRARIES = ["libtcgemm_cuda.so", "libtcgemm_baseline.so"]
@@ -21,8 +22,8 @@ LIBRARIES = ["libtcgemm.so", *CUDA_LIBRARIES]
 
 
 def library(name: str) -> Path:
-    if name in CUDA_LIBRARIES and os.environ.get("TCGEMM_BUILD_CUDA") == "0":
-        pytest.skip("built with TCGEMM_BUILD_CUDA=0")
+    if name in CUDA_LIBRARIES and not build_info()["nvcc"]:
+        pytest.skip("built without nvcc")
     return LIB / name
 
 

@@ -1,17 +1,15 @@
 """The table of kernels and the choice among them: a pure function, which needs no GPU."""
 
 import functools
-import os
 
 import pytest
 import torch
 
 import tcgemm
 from support import HALF_RUNGS, LAYOUTS, RUNG_NAMES, RUNGS
+from tcgemm._library import build_info
 
-needs_cuda_part = pytest.mark.skipif(
-    os.environ.get("TCGEMM_BUILD_CUDA") == "0", reason="the choice is in the CUDA library, built without it"
-)
+needs_cuda_part = pytest.mark.skipif(not build_info()["nvcc"], reason="built without nvcc")
 H200 = tcgemm.DeviceInfo(90, 90, 132)
 T4 = tcgemm.DeviceInfo(75, 75, 40)
 DEVICES = [T4, tcgemm.DeviceInfo(80, 80, 108), tcgemm.DeviceInfo(89, 80, 142), H200]

@@ -19,11 +19,20 @@ from support import (
     short,
     takes_everything,
     values,
+    why_not_here,
 )
 
 pytestmark = pytest.mark.gpu
 ops = torch.ops.tcgemm
 every_rung = pytest.mark.parametrize(("rung", "dtype"), RUNG_DTYPES, ids=RUNG_DTYPE_IDS)
+
+
+@pytest.fixture(autouse=True)
+def skip_what_is_not_built_for_this_gpu(request: pytest.FixtureRequest) -> None:
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    rung = parameters.get("rung") or next((r for r in RUNGS if r.name == parameters.get("algo")), None)
+    if rung is not None and (reason := why_not_here(rung, parameters["dtype"])):
+        pytest.skip(reason)
 
 
 class Refused(Exception):
