@@ -53,8 +53,6 @@ std::string list(const std::vector<int>& lanes, const Each& each) {
   return out + "]";
 }
 
-const Extent* extent_of(int space) { return session->extents()[static_cast<size_t>(space)].get(); }
-
 }  // namespace
 
 std::string Trace::value(const uint32_t* words, int bytes, int element_bytes) const {
@@ -95,68 +93,90 @@ void Trace::add_event(int warp, Access access, const std::source_location& site,
                    quoted(short_path(site.file_name())) + ",\"line\":" + std::to_string(site.line()) + details + "}");
 }
 
-void Trace::add_column(Warp& warp, const Column& column) {
-  const Record any{column.key, 0};
-  const int bytes = any.bytes();
+struct Trace::Lanes {
+  Warp& warp;
+  const Column& column;
   std::vector<int> active, inactive;
   int space = 0;
-  for (int lane = 0; lane < warp.size; ++lane) {
-    if (column.at[lane] < 0) continue;
-    const Record record{column.key, column.where[lane]};
-    (record.active() ? active : inactive).push_back(lane);
-    if (record.active() || active.empty()) space = record.space();
-  }
-  const auto record_of = [&](int lane) { return Record{column.key, column.where[lane]}; };
-  const auto value_of = [&](int lane) { return warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].word; };
-  const auto text = [](auto x) { return std::to_string(x); };
 
-  if (!wanted(warp.index)) return;
-  std::string out = ",\"bytes\":" + std::to_string(bytes);
-  out += ",\"lanes\":" + list(active, text) + ",\"inactive\":" + list(inactive, text);
-  const Access access = any.access();
-  if (access == Access::kRegisterRead || access == Access::kRegisterWrite) {
-    out += ",\"array\":" + std::to_string(active.empty() ? 0 : record_of(active[0]).space());
-    out += ",\"index\":" + list(active, [&](int lane) { return text(record_of(lane).address()); });
-    out += ",\"values\":" + list(active, [&](int lane) {
-             return value(value_of(lane), bytes,
-                          warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid == 2 ? 2 : 4);
-           });
-  } else if (space < kFirstSharedSpace) {
-    const Extent& a = *extent_of(space);
-    const auto base = reinterpret_cast<uint64_t>(a.base), origin = base / 256 * 256;
-    uint64_t addresses[32];
-    for (size_t i = 0; i < active.size(); ++i) addresses[i] = record_of(active[i]).address();
-    std::vector<uint64_t> sectors;
-    count_sectors(addresses, static_cast<int>(active.size()), bytes, &sectors);
-    out += ",\"space\":" + quoted(a.name);
-    out += ",\"index\":" + list(active, [&](int lane) {
-             return text((static_cast<int64_t>(record_of(lane).address() - base)) / a.element_bytes);
-           });
-    out += ",\"values\":" + list(active, [&](int lane) { return value(value_of(lane), bytes, a.element_bytes); });
-    if (access == Access::kAsyncLoad) {
-      out += ",\"valid\":" + list(active, [&](int lane) {
-               return text(warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])].valid);
-             });
+  Lanes(Warp& of, const Column& merged) : warp(of), column(merged) {
+    for (int lane = 0; lane < warp.size; ++lane) {
+      if (column.at[lane] < 0) continue;
+      const Record each = record(lane);
+      (each.active() ? active : inactive).push_back(lane);
+      if (each.active() || active.empty()) space = each.space();
     }
-    out += ",\"sectors\":[";
-    for (size_t i = 0; i < sectors.size(); ++i) {
-      out += (i == 0 ? "" : ",") + std::to_string(static_cast<int64_t>(sectors[i]) - static_cast<int64_t>(origin / 32));
-    }
-    out += "]";
-  } else {
-    const Region& region = *warp.block->shared.regions()[static_cast<size_t>(space - kFirstSharedSpace)];
-    uint64_t addresses[32];
-    for (size_t i = 0; i < active.size(); ++i) addresses[i] = record_of(active[i]).address();
-    const int element = region.dynamic && bytes == 4 ? 4 : region.element_bytes;
-    out += ",\"space\":" + std::to_string(space - kFirstSharedSpace);
-    out += ",\"index\":" + list(active, [&](int lane) {
-             return text((static_cast<int64_t>(record_of(lane).address()) - region.offset) / element);
-           });
-    out += ",\"values\":" + list(active, [&](int lane) { return value(value_of(lane), bytes, element); });
-    out += ",\"wavefronts\":" +
-           std::to_string(count_wavefronts(addresses, active.data(), static_cast<int>(active.size()), bytes));
   }
-  add_event(warp.index, access, any.site(), out);
+  Record record(int lane) const { return {column.key, column.where[lane]}; }
+  const Values& values(int lane) const { return warp.lanes[lane]->values[static_cast<size_t>(column.at[lane])]; }
+  // The active lanes' addresses.
+  std::vector<uint64_t> addresses() const {
+    std::vector<uint64_t> out;
+    for (const int lane : active) out.push_back(record(lane).address());
+    return out;
+  }
+};
+
+std::string Trace::register_details(const Lanes& lanes, int bytes) const {
+  return ",\"array\":" + std::to_string(lanes.space) +
+         ",\"index\":" + list(lanes.active, [&](int lane) { return std::to_string(lanes.record(lane).address()); }) +
+         ",\"values\":" + list(lanes.active, [&](int lane) {
+           const Values& x = lanes.values(lane);
+           return value(x.word, bytes, x.valid == 2 ? 2 : 4);
+         });
+}
+
+std::string Trace::global_details(const Lanes& lanes, Access access, int bytes) const {
+  const Extent& a = *session->extents()[static_cast<size_t>(lanes.space)];
+  const auto base = reinterpret_cast<uint64_t>(a.base);
+  std::string out =
+      ",\"space\":" + quoted(a.name) + ",\"index\":" + list(lanes.active, [&](int lane) {
+        return std::to_string(static_cast<int64_t>(lanes.record(lane).address() - base) / a.element_bytes);
+      });
+  out += ",\"values\":" +
+         list(lanes.active, [&](int lane) { return value(lanes.values(lane).word, bytes, a.element_bytes); });
+  if (access == Access::kAsyncLoad) {
+    out += ",\"valid\":" + list(lanes.active, [&](int lane) { return std::to_string(lanes.values(lane).valid); });
+  }
+  const std::vector<uint64_t> addresses = lanes.addresses();
+  std::vector<uint64_t> sectors;
+  count_sectors(addresses.data(), static_cast<int>(addresses.size()), bytes, &sectors);
+  out += ",\"sectors\":[";
+  for (size_t i = 0; i < sectors.size(); ++i) {
+    out += (i == 0 ? "" : ",") + std::to_string(static_cast<int64_t>(sectors[i] - base / 256 * 8));
+  }
+  return out + "]";
+}
+
+std::string Trace::shared_details(const Lanes& lanes, int bytes) const {
+  const Region& region = *lanes.warp.block->shared.regions()[static_cast<size_t>(lanes.space - kFirstSharedSpace)];
+  const int element = region.dynamic && bytes == 4 ? 4 : region.element_bytes;
+  const std::vector<uint64_t> addresses = lanes.addresses();
+  return ",\"space\":" + std::to_string(lanes.space - kFirstSharedSpace) + ",\"index\":" +
+         list(lanes.active,
+              [&](int lane) {
+                return std::to_string((static_cast<int64_t>(lanes.record(lane).address()) - region.offset) / element);
+              }) +
+         ",\"values\":" + list(lanes.active, [&](int lane) { return value(lanes.values(lane).word, bytes, element); }) +
+         ",\"wavefronts\":" +
+         std::to_string(
+             count_wavefronts(addresses.data(), lanes.active.data(), static_cast<int>(addresses.size()), bytes));
+}
+
+void Trace::add_column(Warp& warp, const Column& column) {
+  if (!wanted(warp.index)) return;
+  const Record any{column.key, 0};
+  const int bytes = any.bytes();
+  const Lanes lanes(warp, column);
+  const auto text = [](int lane) { return std::to_string(lane); };
+  const std::string head = ",\"bytes\":" + std::to_string(bytes) + ",\"lanes\":" + list(lanes.active, text) +
+                           ",\"inactive\":" + list(lanes.inactive, text);
+  const Access access = any.access();
+  const bool registers = access == Access::kRegisterRead || access == Access::kRegisterWrite;
+  add_event(warp.index, access, any.site(),
+            head + (registers                         ? register_details(lanes, bytes)
+                    : lanes.space < kFirstSharedSpace ? global_details(lanes, access, bytes)
+                                                      : shared_details(lanes, bytes)));
 }
 
 }  // namespace tcgemm::emulator
