@@ -25,27 +25,51 @@ ROOT = Path(__file__).resolve().parents[2]
 SIZES = ((512, 384, 256), (611, 613, 617))  # m, n, k; A row-major, B column-major
 SLACK = 0.25  # wavefronts an instruction: arbitration shows in the counters
 
-# What a row needs: the counters that add up to it. Names differ between versions: those that ncu lists are asked for.
-COUNTERS = {
+# What a row needs: counters that add up to it, each under the names that it has had. The first one that this ncu
+# lists is taken.
+_LDGSTS = "l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache"
+COUNTERS: dict[str, tuple[tuple[str, ...], ...]] = {
     "load_sectors": (
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
-        "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access.sum",
+        ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
+        (f"smsp__sass_{_LDGSTS}_bypass.sum", f"sm__sass_{_LDGSTS}_bypass.sum"),
+        (f"smsp__sass_{_LDGSTS}_access.sum", f"sm__sass_{_LDGSTS}_access.sum"),
     ),
-    "store_sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),
-    "shared_load_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",),
-    "shared_store_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",),
-    "shared_load_instructions": ("smsp__inst_executed_op_shared_ld.sum", "smsp__inst_executed_op_ldsm.sum"),
-    "shared_store_instructions": ("smsp__inst_executed_op_shared_st.sum",),
+    "store_sectors": (("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",),),
+    "shared_load_wavefronts": (("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",),),
+    "shared_store_wavefronts": (("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",),),
+    "shared_load_instructions": (
+        ("smsp__inst_executed_op_shared_ld.sum", "smsp__sass_inst_executed_op_shared_ld.sum"),
+        ("smsp__inst_executed_op_ldsm.sum", "smsp__sass_inst_executed_op_ldsm.sum"),
+    ),
+    "shared_store_instructions": (
+        ("smsp__inst_executed_op_shared_st.sum", "smsp__sass_inst_executed_op_shared_st.sum"),
+    ),
     # For the record: what the sums above could be missing.
-    "shared_wavefronts": ("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",),
-    "load_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),
-    "store_requests": ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),
-    "ldgsts_instructions": ("smsp__inst_executed_op_ldgsts.sum",),
-    "instructions": ("smsp__inst_executed.sum",),
-    "registers": ("launch__registers_per_thread",),
+    "shared_wavefronts": (("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",),),
+    "load_requests": (("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",),),
+    "store_requests": (("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",),),
+    "ldgsts_instructions": (("smsp__inst_executed_op_ldgsts.sum", "smsp__sass_inst_executed_op_ldgsts.sum"),),
+    "instructions": (("smsp__inst_executed.sum",),),
+    "registers": (("launch__registers_per_thread",),),
 }
-ADDED = ("l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",)  # asked for too, shown, and in no sum
+# Asked for too, kept under "raw", and in no sum.
+ADDED = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass.sum",
+    "smsp__inst_executed_op_ldgsts_cache_bypass.sum",
+    "smsp__inst_executed_op_global_ld.sum",
+    "smsp__inst_executed_op_global_st.sum",
+)
+
+
+def names_of(row: str) -> list[str]:
+    """Every name that a counter of `row` may have."""
+    return [name for term in COUNTERS[row] for name in term]
+
+
+def total(row: str, values: dict[str, float]) -> float:
+    """The sum of `row`'s counters: of each, the first name that was measured."""
+    return sum(next((values[name] for name in term if name in values), 0.0) for term in COUNTERS[row])
 
 
 def problems() -> list[tuple[str, Any]]:
@@ -127,14 +151,14 @@ def target() -> None:
 
 def counters_wanted(ncu: str) -> list[str]:
     """Those counters that this ncu and device know."""
-    names = [name for group in COUNTERS.values() for name in group] + list(ADDED)
+    names = [name for row in COUNTERS for name in names_of(row)] + list(ADDED)
     known = ""
     for collection in ("profiling", "launch"):
         asked = [ncu, "--query-metrics", "--query-metrics-collection", collection]
         known += subprocess.run(asked, capture_output=True, text=True, check=False).stdout
     listed = {line.split()[0] for line in known.splitlines() if line.strip()}
     if not listed & {name.split(".")[0] for name in names}:
-        return names  # the list could not be had: let ncu say what it lacks
+        return [term[0] for terms in COUNTERS.values() for term in terms]  # let ncu say what it lacks
     return [name for name in names if name.split(".")[0] in listed]
 
 
@@ -179,8 +203,7 @@ def measure(ncu: str) -> dict[str, Any]:
         raise RuntimeError(f"{len(launches)} launches for {len(wanted)} problems: {[name for name, _ in launches]}")
     rows = []
     for (algo, problem), (kernel, values) in zip(wanted, launches, strict=True):
-        row = {name: sum(values.get(each, 0.0) for each in group) for name, group in COUNTERS.items()}
-        row = {name: int(value) for name, value in row.items()}
+        row: dict[str, float] = {name: int(total(name, values)) for name in COUNTERS}
         row["wavefronts_per_instruction"] = per_instruction(row)
         rows.append({**place(algo, problem), "kernel": kernel, "ncu": row, "raw": values})
     return {"counters": names, "rows": rows, "probe": probe(ncu, names)}
@@ -192,14 +215,12 @@ def probe(ncu: str, names: list[str]) -> dict[str, float]:
         program = Path(folder) / "lds_probe"
         source = Path(__file__).with_name("lds_probe.cu")
         subprocess.run(["nvcc", "-std=c++17", "-arch=native", "-o", str(program), str(source)], check=True)
-        loads = [
-            name for name in names if name in COUNTERS["shared_load_wavefronts"] + COUNTERS["shared_load_instructions"]
-        ]
+        loads = [name for row in ("shared_load_wavefronts", "shared_load_instructions") for name in names_of(row)]
+        loads = [name for name in loads if name in names]
         found = {}
         for kernel, values in profile(ncu, [str(program)], loads, ranged=False):
-            wavefronts = sum(values.get(name, 0.0) for name in COUNTERS["shared_load_wavefronts"])
-            instructions = sum(values.get(name, 0.0) for name in COUNTERS["shared_load_instructions"])
-            found[kernel.split("(")[0]] = round(wavefronts / max(instructions, 1), 3)
+            instructions = max(total("shared_load_instructions", values), 1)
+            found[kernel.split("(")[0]] = round(total("shared_load_wavefronts", values) / instructions, 3)
     return found
 
 
