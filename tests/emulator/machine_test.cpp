@@ -170,6 +170,28 @@ void each_element_is_written_once() {
   }
 }
 
+__global__ void add_to(Global<float> c) {
+  const float x = c[0];
+  c[0] = x + 1.0f;
+}
+
+void output_is_not_read_before_it_is_written() {
+  Bench bench;
+  Buffer<float> c(1);
+  launch(add_to, {}, kNoStream, bench.output("C", c.data(), 1, 1, 1));
+  EXPECT_FAULT(bench, Fault::kUninitialisedOutput);
+}
+
+void memory_of_no_operand() {
+  Bench bench;
+  Buffer<float> stray(4), c(1);
+  const Global<float> output = bench.output("C", c.data(), 1, 1, 1);
+  const Global<const float> unknown = global_operand<const float>({stray.data(), 4, 1, 0}, 1, 4);
+  launch(copy_element, {}, kNoStream, unknown, output, int64_t{0});
+  EXPECT_FAULT(bench, Fault::kUnknownOperand);
+  EXPECT_FAULT(bench, Fault::kOutOfBounds);  // and none of it may be touched
+}
+
 __global__ void shared_index(Global<float> c, int index) {
   __shared__ SharedArray<float, 8> tile;
   for (int i = 0; i < 8; ++i) tile[i] = 1.0f;
@@ -227,6 +249,8 @@ void test_machine() {
   global_bounds();
   alignment();
   each_element_is_written_once();
+  output_is_not_read_before_it_is_written();
+  memory_of_no_operand();
   shared_bounds();
   shuffles_move_registers();
   launches_that_cannot_be();
