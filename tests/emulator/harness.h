@@ -96,6 +96,7 @@ inline Options in_order(Order order) {
   CHECK((got) == (expected), "%lld, expected %lld", static_cast<long long>(got), static_cast<long long>(expected))
 
 void test_machine();
+void test_operands();
 void test_copies();
 void test_fragments();
 void test_counts();

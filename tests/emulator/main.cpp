@@ -3,6 +3,7 @@
 
 int main() {
   tcgemm::emulator::test_machine();
+  tcgemm::emulator::test_operands();
   tcgemm::emulator::test_copies();
   tcgemm::emulator::test_fragments();
   tcgemm::emulator::test_counts();
