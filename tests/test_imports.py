@@ -37,14 +37,12 @@ def package_copy(tmp_path: Path) -> Path:
 
 def break_library(package: Path, how: str) -> str:
     """Makes the CUDA library unloadable and returns a word that an explanation must contain."""
-    if not build_info()["nvcc"]:
-        pytest.skip("built without nvcc")
     cuda = package / "tcgemm" / "lib" / "libtcgemm_cuda.so"
     if how == "missing":
         cuda.unlink(missing_ok=True)
         return "libtcgemm_cuda.so"
-    if not cuda.exists():
-        pytest.skip("the CUDA part was not built: there is nothing to break")
+    if not build_info()["nvcc"]:
+        pytest.skip("built without nvcc: there is nothing to break")
     content = cuda.read_bytes()
     if how == "not a library":
         cuda.write_bytes(b"not an ELF file")
