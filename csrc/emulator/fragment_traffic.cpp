@@ -3,28 +3,19 @@
 #include "session.h"
 
 namespace tcgemm::emulator {
-namespace {
-
-#if defined(TCGEMM_EMULATED_ARCH) && TCGEMM_EMULATED_ARCH < 80
-constexpr int kMatricesPerLoad = 2;  // LDSM.x2
-#else
-constexpr int kMatricesPerLoad = 4;  // LDSM.x4
-#endif
-
-}  // namespace
-
 void count_ldmatrix(Warp& warp, const Site& site, int space, uint64_t first, int64_t line_bytes) {
   if (!session->options().counts) return;
+  const int matrices = session->options().arch < 80 ? 2 : 4;  // LDSM.x2, LDSM.x4
   const uint64_t key = Record::make(Access::kFragmentLoad, site, 0, 16, 0, true, 0).key;
-  for (int matrix = 0; matrix < 4; matrix += kMatricesPerLoad) {
+  for (int matrix = 0; matrix < 4; matrix += matrices) {
     uint64_t addresses[32];
     int lanes[32];
-    for (int l = 0; l < 8 * kMatricesPerLoad; ++l) {
+    for (int l = 0; l < 8 * matrices; ++l) {
       const int part = matrix + l / 8, line = l % 8 + part % 2 * 8;
       addresses[l] = first + static_cast<uint64_t>(line * line_bytes + part / 2 * 16);
       lanes[l] = l;
     }
-    warp.block->counts.add_access(warp.index, warp.interval, key, space, addresses, lanes, 8 * kMatricesPerLoad, 16);
+    warp.block->counts.add_access(warp.index, warp.interval, key, space, addresses, lanes, 8 * matrices, 16);
   }
 }
 

@@ -116,6 +116,7 @@ Options options_of(const Request& request) {
   options.order = order == "ascending"    ? Order::kAscending
                   : order == "descending" ? Order::kDescending
                                           : Order::kAlternate;
+  options.arch = static_cast<int>(request.number("capability", 90));
   options.counts = request.number("counts", 1) != 0;
   if (!request.text("trace", "").empty()) options.trace_block = request.number("trace_block", 0);
   if (request.number("progress", 0) != 0) {

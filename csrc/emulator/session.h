@@ -50,6 +50,7 @@ struct Options {
   int os_threads = 1;
   Order order = Order::kAlternate;
   bool counts = true;
+  int arch = 90;  // below 80, WMMA loads two matrices an instruction instead of four
   int64_t trace_block = -1;
   int max_findings = 100;
   std::function<void(int64_t done, int64_t total)> progress;

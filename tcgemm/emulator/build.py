@@ -93,8 +93,8 @@ def program(sources: Sequence[Path] | None = None, *, trace: bool = False, arch:
     csrc = source_root() / "csrc"
     if sources is None:
         sources = sorted({rung.source for rung in rungs().values() if rung.emulated})
-    flags = [*_FLAGS, f"-I{_cuda_include()}", f"-DTCGEMM_EMULATED_ARCH={arch}"]
-    kernel_flags = [*flags, *(["-DTCGEMM_EMULATOR_TRACE"] if trace else [])]
+    flags = [*_FLAGS, f"-I{_cuda_include()}"]
+    kernel_flags = [*flags, f"-DTCGEMM_EMULATED_ARCH={arch}", *(["-DTCGEMM_EMULATOR_TRACE"] if trace else [])]
     runtime = [*sorted((csrc / "emulator").glob("*.cpp")), csrc / "dispatch.cpp"]
     own = _headers_hash(csrc, ("*.h", "*.def", "emulator/*.h"))  # the emulator itself includes no device/
     jobs = [(path, flags, own) for path in runtime]

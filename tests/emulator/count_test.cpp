@@ -162,17 +162,21 @@ __global__ void load_one(Global<float> c, int ld) {
   c[lane] = 0.0f;
 }
 
-int64_t load_wavefronts(int ld) {
-  Bench bench;
+int64_t load_wavefronts(int ld, int arch = 90, int64_t instructions = 1) {
+  Options options;
+  options.arch = arch;
+  Bench bench(options);
   Buffer<float> c(32);
   launch(load_one<Major::kRow>, {.blocks = 1, .threads = 32}, kNoStream, bench.output("C", c.data(), 1, 32, 32), ld);
   EXPECT_CLEAN(bench);
+  EXPECT_EQUAL(bench.sum(Access::kFragmentLoad).instructions, instructions);
   return bench.sum(Access::kFragmentLoad).wavefronts;
 }
 
 void padding_of_fragment_loads() {
   const int measured[][2] = {{16, 8}, {24, 4}, {32, 16}, {128, 32}, {136, 4}, {144, 8}};
   for (const auto& [ld, wavefronts] : measured) EXPECT_EQUAL(load_wavefronts(ld), wavefronts);
+  EXPECT_EQUAL(load_wavefronts(24, 75, 2), 4);  // LDSM.x2 twice
 }
 
 // TC-01: the whole of a 16x16 product; 16 + 16 distinct sectors.
