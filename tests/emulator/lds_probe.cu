@@ -35,10 +35,11 @@ __device__ void read_items(int item, float* out) {
     const int l = static_cast<int>(threadIdx.x);                  \
     read_items<bytes>(item, out);                                 \
   }
-#define PROBES(bytes)                                                                                            \
-  PROBE(distinct, bytes, l)                                                                                      \
-  PROBE(pairs, bytes, l / 2) PROBE(fours, bytes, l / 4) PROBE(eights, bytes, l / 8) PROBE(halves, bytes, l % 16) \
-      PROBE(quarters, bytes, l % 8) PROBE(all, bytes, l * 0)
+#define PROBES(bytes)        \
+  PROBE(distinct, bytes, l)  \
+  PROBE(pairs, bytes, l / 2) \
+  PROBE(fours, bytes, l / 4) \
+  PROBE(eights, bytes, l / 8) PROBE(halves, bytes, l % 16) PROBE(quarters, bytes, l % 8) PROBE(all, bytes, l * 0)
 
 PROBES(4)
 PROBES(8)
