@@ -13,6 +13,16 @@ namespace tcgemm {
 #include "kernels.def"
 #undef RUNG
 
+#if !TCGEMM_HAS_WGMMA
+// Code for 9.0a was not asked for, or this is not a CUDA build: the row stays, and says so.
+extern const KernelEntry wgmma_entry = {
+    .refuses = [](const GemmProblem&, const DeviceInfo&) -> std::string {
+      return "this library was built without code for 9.0a (TORCH_CUDA_ARCH_LIST)";
+    },
+    .global_reads = [](const GemmProblem&) -> int64_t { return 0; },
+    .launch = [](const GemmProblem&, const DeviceInfo&) -> int { return 1; }};  // cudaErrorInvalidValue
+#endif
+
 namespace {
 
 constexpr unsigned F16 = 1u << static_cast<int>(DType::kFloat16);

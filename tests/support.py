@@ -72,6 +72,8 @@ def why_not_here(rung: Rung, dtype: torch.dtype) -> str:
     """Empty, or why no problem of this dtype runs on GPU 0: its architecture, or that of the code built for it."""
     import tcgemm
 
+    if not tcgemm._library.build_info()["archs"][rung.family]:
+        return f"{rung.name}: none of the architectures that this library was built for has its instructions"
     facts = tcgemm._library.device_info(0)
     needed = rung.min_arch_bf16 if dtype is torch.bfloat16 else rung.min_arch
     if facts["code_arch"] < needed:

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
+from tcgemm.emulator.build import BuildError
 from tcgemm.gate import cases, output, predictions, report, run
 from tcgemm.gate.subjects import rungs
 
@@ -69,8 +70,8 @@ def main(argv: list[str] | None = None) -> int:
         if arguments.record is not None:
             predictions.record(judged, arguments.record, arguments.predictions)
             return 0
-        if arguments.device == "emulator":
-            raise Unusable("the emulator is not part of this build")
+        if arguments.device == "emulator" and arguments.solve is not None:
+            raise Unusable("python -m tcgemm emulate --solve FILE.cu runs your function on the emulator")
         if arguments.device == "cuda" and not torch.cuda.is_available():
             raise Unusable("there is no CUDA device")
         if arguments.device is None:
@@ -80,7 +81,7 @@ def main(argv: list[str] | None = None) -> int:
 
             return grade.main(arguments, command)
         return gate(arguments, judged, command)
-    except (Unusable, predictions.PredictionError, ValueError, OSError) as error:
+    except (Unusable, predictions.PredictionError, ValueError, OSError, BuildError) as error:
         print(f"tcgemm gate: {error}", file=sys.stderr)
         return UNUSABLE
 
@@ -93,7 +94,11 @@ def gate(arguments: argparse.Namespace, judged: list[predictions.Prediction], co
     """Grades the rungs, prints the report, writes the result file."""
     console = report.console_of()
     device = torch.device("cuda", torch.cuda.current_device()) if arguments.device == "cuda" else torch.device("cpu")
-    subjects = rungs(arguments.algo)
+    emulated = arguments.device == "emulator"
+    if emulated:
+        from tcgemm.emulator import gate as emulator
+
+    subjects = emulator.subjects(arguments.algo) if emulated else rungs(arguments.algo)
     monitor = output.monitor_of(device)
     with output.progress() as bar:
         task = bar.add_task("gate", total=run.steps(subjects, device) + len(cases.GATE_CASES))
@@ -110,8 +115,9 @@ def gate(arguments: argparse.Namespace, judged: list[predictions.Prediction], co
     predictions.settle(judged, found.times, _unguarded(arguments, console))
     show(console, found)
     if device.type == "cpu":
-        left_out = ", ".join(cases.left_out(device))
-        report.say(console, f"No GPU: the op's CPU kernel stood for every rung. Not run: {left_out}; times; tiers.")
+        left_out = ", ".join(cases.left_out(device) + (emulator.not_emulated() if emulated else []))
+        who = "the emulator ran the rungs, lane by lane" if emulated else "the op's CPU kernel stood for every rung"
+        report.say(console, f"No GPU: {who}. Not run: {left_out}; times; tiers.")
     if arguments.json:
         output.write(arguments.json, found.as_dict(output.meta_of(device, monitor, command)))
         report.say(console, f"results: {arguments.json}")

@@ -1,0 +1,237 @@
+// wgmma: Hopper's own path (sm_90a). TMA fills a ring in shared memory, and wgmma multiplies straight from it.
+//
+// A block is persistent, one on each SM, and takes tiles of C in turn. Its 384 threads are three warpgroups:
+//   warpgroup  role      registers   does
+//   0          producer  24 or 40    one thread asks TMA for the k-blocks of all the tiles, in order
+//   1, 2       consumer  240 or 232  cooperative: half the rows of every tile; ping-pong: every other tile
+//
+//   barrier       arrivals                        its phase ends when
+//   full[stage]   1 + the bytes of a k-block      the k-block has landed
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done
+//   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
+//                                                 it one could run a round of the ring ahead of the other, and a
+//                                                 parity would mean two phases
+//
+// Storing a tile takes as long as the SM's store path makes it (32 bytes a clock). Ping-pong hides it behind the other
+// warpgroup's main loop; of the cooperative forms one defers it into its own next main loop, and the others show it.
+// device/wgmma_forms.h has the forms and their choice.
+//
+// Clusters of two that share an operand, launching before the kernel before has ended, and L2 promotion were measured
+// and gained nothing (docs/log.md).
+//
+// Needs: compute capability 9.0 (code for sm_90a), and operands that TMA can address: 16-byte base and line stride.
+// Next: operands that TMA cannot address.
+#include "../device/launch.cuh"
+#include "../device/wgmma_forms.h"
+#include "../device/wgmma_pipeline.cuh"
+
+namespace tcgemm {
+namespace {
+
+constexpr int kOrderBarrier = 1;  // and 2; barrier 0 is __syncthreads
+
+template <class T, Lines A, Lines B, class R>
+__device__ __forceinline__ void consume(const R& ring, const RingSchedule<R>& schedule, const WgmmaResult& c,
+                                        int consumer) {
+  const int row_in_tile = R::kPingPong ? 0 : consumer * R::kRows;
+  const int warp_row = row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
+  RingCursor<R::kStages> at;
+  if (R::kPingPong && consumer == 1) named_barrier_arrive(kOrderBarrier, 2 * kGroupThreads);
+  for (int u = 0; schedule.has(u); ++u) {
+    const int k_blocks = schedule.unit(u).k_blocks;
+    if (R::kPingPong && u % 2 != consumer) {
+      at.advance(k_blocks);
+      continue;
+    }
+    float acc[R::kBlocksM][R::BN / 2];
+    if (R::kPingPong) named_barrier_sync(kOrderBarrier + consumer, 2 * kGroupThreads);
+    multiply_unit<0, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [](int) {});
+    // Behind the last unit nobody waits for a turn.
+    if (R::kPingPong && schedule.has(u + 1)) named_barrier_arrive(kOrderBarrier + 1 - consumer, 2 * kGroupThreads);
+    finish_unit(acc, ring, at, k_blocks);
+    if (R::kPingPong && k_blocks == 0) continue;  // an odd last tile leaves the other warpgroup an empty turn
+    const Unit unit = schedule.unit_anew(u);
+#pragma unroll
+    for (int i = 0; i < R::kBlocksM; ++i) {
+      const int row0 = unit.row0 + warp_row + i * kWgmmaM;
+      if (c.accumulate || !unit.first) {
+        store_accumulators<true>(c, acc[i], row0, unit.col0);
+      } else {
+        store_accumulators<false>(c, acc[i], row0, unit.col0);
+      }
+    }
+  }
+}
+
+// The same with deferred stores. Each tile has at least kHeldFours k-blocks, and chains are not cut.
+template <class T, Lines A, Lines B, class R>
+__device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedule<R>& schedule, const WgmmaResult& c,
+                                                 const CUtensorMap& map_c, int consumer) {
+  constexpr int kHead = DeferredStore::kHeldFours;
+  const int row_in_tile = consumer * R::kRows, warp = threadIdx.x % kGroupThreads / 32;
+  const uint32_t shared = ring.c(consumer * 4 + warp);
+  const int k_blocks = schedule.tiling.k_blocks;
+  RingCursor<R::kStages> at;
+  DeferredStore deferred;
+  float acc[1][R::BN / 2];
+  multiply_unit<0, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [](int) {});
+  finish_unit(acc, ring, at, k_blocks);
+  for (int u = 0;;) {
+    const Unit unit = schedule.unit(u);
+    deferred.take(c, map_c, shared, acc[0], unit.row0 + row_in_tile + warp * 16, unit.col0);
+    if (!schedule.has(++u)) break;
+    multiply_unit<kHead, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [&](int kb) { deferred.store(c, kb); });
+    // No wgmma is under way where the loop turns: ptxas would serialise them all (C7518).
+    finish_unit(acc, ring, at, k_blocks);
+  }
+#pragma unroll
+  for (int h = 0; h < kHead; ++h) deferred.store(c, h);
+}
+
+template <class T, Lines A, Lines B, int FORM>
+__global__ void __launch_bounds__(kThreads, 1)
+    wgmma_kernel(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                 const __grid_constant__ CUtensorMap map_c, const WgmmaResult c, const Tiling tiling) {
+  using R = Ring<FORM>;
+  const SharedSpan<unsigned char> shared = dynamic_shared<unsigned char>(0, R::kSharedBytes);
+  const R ring = {static_cast<uint32_t>(__cvta_generic_to_shared(shared.data))};
+  if (threadIdx.x == 0) {
+    if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
+    for (int stage = 0; stage < R::kStages; ++stage) {
+      ring.full(stage).init(1);
+      ring.empty(stage).init(4 * (R::kPingPong ? 1 : kConsumers));
+    }
+    fence_mbarrier_init();
+    tma_prefetch_map(map_a);
+    tma_prefetch_map(map_b);
+    if constexpr (R::kDeferred) tma_prefetch_map(map_c);
+  }
+  __syncthreads();
+  const RingSchedule<R> schedule = {tiling};
+  const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
+  if (warpgroup == 0) {
+    release_registers<R::kForm.producer_registers>();
+    if (threadIdx.x == 0) produce<A, B>(ring, schedule, map_a, map_b);
+  } else {
+    claim_registers<R::kForm.consumer_registers>();
+    if constexpr (R::kDeferred) {
+      consume_deferred<T, A, B>(ring, schedule, c, map_c, warpgroup - 1);
+    } else {
+      consume<T, A, B>(ring, schedule, c, warpgroup - 1);
+    }
+  }
+  // Here, for all threads: in the consumers' branch it costs them registers.
+  if constexpr (R::kDeferred) tma_store_wait_read();
+}
+
+// C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are
+// contiguous.
+GemmProblem with_row_major_result(const GemmProblem& p) {
+  const auto transposed = [](const Operand& x) { return Operand{x.data, x.col_stride, x.row_stride, x.batch_stride}; };
+  if (p.c.col_stride == 1 || p.c.row_stride != 1 || p.n == 1) return p;
+  GemmProblem t = p;
+  t.m = p.n;
+  t.n = p.m;
+  t.a = transposed(p.b);
+  t.b = transposed(p.a);
+  t.c = transposed(p.c);
+  return t;
+}
+
+template <class T, Lines A, Lines B, int FORM>
+int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& plan, const TmaView& a,
+                const TmaView& b) {
+  using R = Ring<FORM>;
+  CUtensorMap map_a = {}, map_b = {}, map_c = {};
+  if (p.stream.footprint == nullptr) {
+    const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM>::kLinesOfBox);
+    if (error_a != cudaSuccess) return error_a;
+    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN>::kLinesOfBox);
+    if (error_b != cudaSuccess) return error_b;
+    const TmaView c = {p.c.data, p.n, p.m, p.m == 1 ? (p.n + 3) / 4 * 4 : p.c.row_stride};
+    const int error_c = R::kDeferred ? tma_encode(&map_c, c, DType::kFloat32, 16) : cudaSuccess;
+    if (error_c != cudaSuccess) return error_c;
+  }
+  const int64_t k_blocks = ceil_div(p.k, BK);
+  const Tiling tiling = {static_cast<int>(plan.tiles_m),
+                         static_cast<int>(plan.tiles_n),
+                         plan.group,
+                         static_cast<int>(k_blocks),
+                         static_cast<int>(plan.chains),
+                         static_cast<int>(ceil_div(k_blocks, plan.chains))};
+  return launch(wgmma_kernel<T, A, B, FORM>,
+                {.blocks = std::min<int64_t>(device.sm_count, plan.tiles_m * plan.tiles_n),
+                 .threads = kThreads,
+                 .shared_bytes = R::kSharedBytes},
+                p.stream, map_a, map_b, map_c, wgmma_result(p), tiling);
+}
+
+template <class T, Lines A, Lines B, int FORM = 0>
+int launch_row(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& plan, const TmaView& a,
+               const TmaView& b) {
+  if (plan.form == FORM) return launch_form<T, A, B, FORM>(p, device, plan, a, b);
+  if constexpr (FORM + 1 < kWgmmaFormCount) return launch_row<T, A, B, FORM + 1>(p, device, plan, a, b);
+  return cudaErrorInvalidValue;
+}
+
+// Whether the stores of this problem's C may wait: the copy engine takes part in them, and nothing is added.
+bool may_defer(const GemmProblem& p) {
+  return wgmma_result(p).by_16_bytes && !p.accumulate && (p.m == 1 || p.c.row_stride >= p.n) &&
+         p.c.row_stride * 4 < kTmaStrideEnd;
+}
+
+std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
+  const GemmProblem p = with_row_major_result(problem);
+  if (p.m == 0 || p.n == 0 || p.k == 0) return "";
+  const std::string a = tma_view(p.a, p.m, p.k, "a").refusal, b = tma_view(p.b, p.k, p.n, "b").refusal;
+  if (!a.empty() || !b.empty()) return a.empty() ? b : a;
+  const int64_t tiles = ceil_div(p.m, 128) * ceil_div(p.n, 64);
+  if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 128x64, they are counted in 31 bits";
+  return "";
+}
+
+WgmmaTask task_of(const GemmProblem& p, const DeviceInfo& device) {
+  return {p.m, p.n, p.k, device.sm_count, may_defer(p), !tma_view(p.b, p.k, p.n, "b").along_cols};
+}
+
+// Copies that the producer asks for, for one tile: a box is at most 64 x 256.
+int64_t reads_wgmma(const GemmProblem& problem) {
+  const GemmProblem p = with_row_major_result(problem);
+  const int64_t boxes_a = tma_view(p.a, p.m, p.k, "a").along_cols ? 1 : 2;
+  const int64_t boxes_b = tma_view(p.b, p.k, p.n, "b").along_cols ? 4 : 1;
+  return ceil_div(p.k, BK) * (boxes_a + boxes_b);
+}
+
+int launch_plan(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& plan) {
+  const TmaView a = tma_view(p.a, p.m, p.k, "a"), b = tma_view(p.b, p.k, p.n, "b");
+  if (!a.refusal.empty() || !b.refusal.empty()) return cudaErrorInvalidValue;
+  const auto for_layout = [&]<class T>() {
+    if (a.along_cols) {
+      return b.along_cols ? launch_row<T, Lines::kAlongK, Lines::kAlongMn>(p, device, plan, a, b)
+                          : launch_row<T, Lines::kAlongK, Lines::kAlongK>(p, device, plan, a, b);
+    }
+    return b.along_cols ? launch_row<T, Lines::kAlongMn, Lines::kAlongMn>(p, device, plan, a, b)
+                        : launch_row<T, Lines::kAlongMn, Lines::kAlongK>(p, device, plan, a, b);
+  };
+  return p.dtype == DType::kFloat16 ? for_layout.template operator()<__half>()
+                                    : for_layout.template operator()<__nv_bfloat16>();
+}
+
+int launch_wgmma(const GemmProblem& problem, const DeviceInfo& device) {
+  const GemmProblem p = with_row_major_result(problem);
+  return launch_plan(p, device, wgmma_plan(task_of(p, device)));
+}
+
+}  // namespace
+
+int launch_wgmma_form(const GemmProblem& problem, const DeviceInfo& device, int form) {
+  const GemmProblem p = with_row_major_result(problem);
+  const WgmmaTask task = task_of(p, device);
+  if (!wgmma_form_can(kWgmmaForms[form], task)) return cudaErrorInvalidValue;
+  return launch_plan(p, device, wgmma_plan_form(form, task));
+}
+
+extern const KernelEntry wgmma_entry = {
+    .features = kAccumulateFeature, .refuses = refuses_wgmma, .global_reads = reads_wgmma, .launch = launch_wgmma};
+
+}  // namespace tcgemm
