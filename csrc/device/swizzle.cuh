@@ -171,8 +171,8 @@ struct TileFiller {
   // By cp.async: the tile is full after the wait for its group and a barrier. INSIDE: all of it lies in the operand.
   template <bool INSIDE>
   __device__ __forceinline__ void fill_async(SharedSpan<T> tile, int k_left) {
-    // At the edges one after the other: side by side, the pieces' addresses and bounds do not fit in the registers.
-#pragma unroll(INSIDE || kPieces <= 2 ? kPieces : 1)
+    // At the edges two at a time: side by side, all the pieces' addresses and bounds do not fit in the registers.
+#pragma unroll(INSIDE ? kPieces : 2)
     for (int i = 0; i < kPieces; ++i) {
       if constexpr (INSIDE) {
         cp_async_16(tile, at(i), x.data, piece_offset(i));

@@ -103,9 +103,14 @@ __global__ void __launch_bounds__(Form::kThreads, Form::kBlocksPerSm)
           cp_async_wait<Form::kStages - 2>();
           __syncthreads();  // the next tiles are full, and all reads of the current ones are done
         }
+        // Behind the first products, so that they do not wait until the copies have been issued; but at an edge before
+        // them, since there are no registers for an edge's bounds and the next step's fragments.
+        const auto fill_next = [&] {
+          fill.template operator()<INSIDE>(fill_a, fill_b, filling, tile + Form::kStages - 1);
+        };
+        if (step == 0 && !INSIDE) fill_next();
         product.multiply_and_load(step % Form::kSetsB, ring, reading, (step + 1) % Form::kSteps * 16);
-        // Behind the first products, so that they do not wait until the copies have been issued.
-        if (step == 0) fill.template operator()<INSIDE>(fill_a, fill_b, filling, tile + Form::kStages - 1);
+        if (step == 0 && INSIDE) fill_next();
       }
       filling = filling + kStage == kRing ? 0 : filling + kStage;
     };
@@ -123,7 +128,8 @@ __global__ void __launch_bounds__(Form::kThreads, Form::kBlocksPerSm)
     fill_rest_b.skip(tile + Form::kStages - 1);
     for (; tile < tiles; ++tile) multiply_tile.template operator()<false>(fill_rest_a, fill_rest_b);
     cp_async_wait<0>();  // no copy outlives its block
-    store_accumulators(c, rest.m0 + rest.warp_m, rest.n0 + rest.warp_n, product.acc, rest.lane);
+    const Place<Form> end(c.rows, c.cols, after(tile, threadIdx.x));
+    store_accumulators(c, end.m0 + end.warp_m, end.n0 + end.warp_n, product.acc, end.lane);
   }
 }
 
