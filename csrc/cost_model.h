@@ -26,27 +26,27 @@ enum class Path {
 struct Candidate {
   const char* algo;
   Path path;
-  bool same_bits;      // a form of mma_sync: all of them add up the same products in the same order
-  int bm, bn;          // the tile of a block
+  bool same_bits;  // a form of mma_sync: all of them add up the same products in the same order
+  int bm, bn;      // the tile of a block
   int blocks_per_sm;
-  double rate;         // multiply-adds a clock of an SM that is full of blocks
-  double step;         // clocks for 16 of k of a block that has its SM to itself
-  double start;        // clocks until the first product
+  double rate;   // multiply-adds a clock of an SM that is full of blocks
+  double step;   // clocks for 16 of k of a block that has its SM to itself
+  double start;  // clocks until the first product
 };
 
 constexpr Candidate kCandidates[] = {
     // algo             path              bits   bm   bn  blocks rate  step start
-    {"wgmma",             Path::kBy16Bytes, false, 128, 256, 1, 1750,  300, 3500},
-    {"wgmma",             Path::kBy16Bytes, false, 128, 128, 1, 1700,  154, 3500},
-    {"wgmma",             Path::kBy16Bytes, false, 128,  64, 1, 1260,  104, 3500},
-    {"mma_sync_64x64",    Path::kBy16Bytes, true,  256, 128, 1, 1080,  485, 3000},
-    {"mma_sync",          Path::kBy16Bytes, true,  256, 128, 1,  960,  545, 3000},
-    {"mma_sync_small",    Path::kBy16Bytes, true,   64,  64, 3,  640,  170, 2000},
-    {"wmma_pipelined",    Path::kBy16Bytes, false, 128, 128, 2,  780,  430, 2500},
-    {"mma_sync",          Path::kByElement, true,  128, 128, 1,  250, 1050, 2000},  // estimated
-    {"wmma_pipelined",    Path::kByElement, false, 128, 128, 2,  136, 6000, 2500},
-    {"simt_regtile_vec4", Path::kBy16Bytes, false, 128, 128, 1,   61, 4300, 1000},
-    {"simt_regtile_vec4", Path::kByElement, false, 128, 128, 1,   61, 4300, 1000},
+    {"wgmma", Path::kBy16Bytes, false, 128, 256, 1, 1750, 300, 3500},
+    {"wgmma", Path::kBy16Bytes, false, 128, 128, 1, 1700, 154, 3500},
+    {"wgmma", Path::kBy16Bytes, false, 128, 64, 1, 1260, 104, 3500},
+    {"mma_sync_64x64", Path::kBy16Bytes, true, 256, 128, 1, 1080, 485, 3000},
+    {"mma_sync", Path::kBy16Bytes, true, 256, 128, 1, 960, 545, 3000},
+    {"mma_sync_small", Path::kBy16Bytes, true, 64, 64, 3, 640, 170, 2000},
+    {"wmma_pipelined", Path::kBy16Bytes, false, 128, 128, 2, 780, 430, 2500},
+    {"mma_sync", Path::kByElement, true, 128, 128, 1, 250, 1050, 2000},  // estimated
+    {"wmma_pipelined", Path::kByElement, false, 128, 128, 2, 136, 6000, 2500},
+    {"simt_regtile_vec4", Path::kBy16Bytes, false, 128, 128, 1, 61, 4300, 1000},
+    {"simt_regtile_vec4", Path::kByElement, false, 128, 128, 1, 61, 4300, 1000},
 };
 
 constexpr double kMemoryBytes = 18;  // a clock and SM
@@ -93,7 +93,7 @@ constexpr std::array<Exception, 0> kExceptions = {};  // none has been measured 
 
 inline const Exception* exception_for(const GemmProblem& p, int capability,
                                       std::span<const Exception> table = kExceptions) {
-  const auto within = [](int64_t x, const int64_t (&range)[2]) { return range[0] <= x && x <= range[1]; };
+  const auto within = [](int64_t x, const int64_t(&range)[2]) { return range[0] <= x && x <= range[1]; };
   for (const Exception& e : table) {
     if (e.capability == capability && e.path == path_of(p) && within(p.m, e.m) && within(p.n, e.n) && within(p.k, e.k))
       return &e;

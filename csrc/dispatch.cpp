@@ -38,9 +38,12 @@ const Kernel kKernels[] = {
 
 const char* name_of(DType dtype) {
   switch (dtype) {
-    case DType::kFloat16: return "float16";
-    case DType::kBFloat16: return "bfloat16";
-    default: return "float32";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kBFloat16:
+      return "bfloat16";
+    default:
+      return "float32";
   }
 }
 
@@ -101,8 +104,8 @@ std::string why_not(const Kernel& kernel, const GemmProblem& p, const DeviceInfo
            " device";
   }
   if (kernel.max_capability != 0 && device.capability > kernel.max_capability) {
-    return "it is compiled for compute capability " + version(kernel.max_capability) +
-           " alone, and the device has " + version(device.capability);
+    return "it is compiled for compute capability " + version(kernel.max_capability) + " alone, and the device has " +
+           version(device.capability);
   }
   std::string why = missing_feature(kernel, p);
   return why.empty() && kernel.entry->refuses != nullptr ? kernel.entry->refuses(p, device) : why;
@@ -111,8 +114,8 @@ std::string why_not(const Kernel& kernel, const GemmProblem& p, const DeviceInfo
 namespace {
 
 // Whether auto may consider a row of cost_model.h. With batch_invariant=True only forms that add up alike are left,
-// whatever m is: mma_sync's, where the device has them for this dtype, else the FP32 kernel. Which of the two depends on
-// nothing else.
+// whatever m is: mma_sync's, where the device has them for this dtype, else the FP32 kernel. Which of the two depends
+// on nothing else.
 bool may_take(const Candidate& form, const GemmProblem& p, const DeviceInfo& device) {
   if (form.path != path_of(p)) return false;
   if (!p.batch_invariant || p.dtype == DType::kFloat32) return true;

@@ -43,7 +43,7 @@ struct Stream {
 struct GemmProblem {
   DType dtype = DType::kFloat16;  // of a and b; c is FP32
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  Operand a, b, c;             // c.data is written
+  Operand a, b, c;              // c.data is written
   const float* bias = nullptr;  // n values, added to each row
   Activation activation = Activation::kNone;
   bool accumulate = false;  // c += a b
@@ -88,8 +88,8 @@ struct KernelEntry {
 // A row of kernels.def.
 struct Kernel {
   const char* name;
-  unsigned dtypes;     // bit 1 << DType
-  int min_arch;        // code compiled for this architecture or newer
+  unsigned dtypes;  // bit 1 << DType
+  int min_arch;     // code compiled for this architecture or newer
   int min_arch_bf16;
   int max_capability;  // 0: no upper bound
   int tile;            // T of the memory budget 2 k / T + 16

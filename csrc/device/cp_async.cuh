@@ -22,9 +22,7 @@ __device__ __forceinline__ void cp_async_16(SharedSpan<T> tile, int at, Global<c
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
   const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(tile.data + at));
   const int bytes = valid * static_cast<int>(sizeof(T));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(a.data + i),
-               "r"(bytes)
-               : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(a.data + i), "r"(bytes) : "memory");
 #endif
 }
 

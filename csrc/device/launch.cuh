@@ -9,10 +9,19 @@ namespace tcgemm {
 // their siblings (8.0, 9.0, 10.x) 164 KB and more; what is not known here is taken for one of the former.
 inline int shared_bytes_a_block(int capability) {
   switch (capability) {
-    case 75: return 64 * 1024;
-    case 80: case 87: return 163 * 1024;
-    case 90: case 100: case 101: case 103: case 110: return 227 * 1024;
-    default: return 99 * 1024;
+    case 75:
+      return 64 * 1024;
+    case 80:
+    case 87:
+      return 163 * 1024;
+    case 90:
+    case 100:
+    case 101:
+    case 103:
+    case 110:
+      return 227 * 1024;
+    default:
+      return 99 * 1024;
   }
 }
 
@@ -38,8 +47,7 @@ template <class... Params, class... Args>
 int launch(void (*kernel)(Params...), const LaunchShape& shape, const Stream& stream, Args&&... args) {
   if (stream.footprint != nullptr || shape.shared_bytes > kDefaultSharedBytes) {
     const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                                                   cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   shape.shared_bytes);
+                                                   cudaFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes);
     if (error != cudaSuccess) return error;
   }
   if (stream.footprint != nullptr) {

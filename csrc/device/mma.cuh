@@ -67,8 +67,8 @@ __device__ __forceinline__ void mma_m16n8k16<__half>(Reg<float, 4>& acc, const R
       : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]), "r"(b0), "r"(b1));
 }
 template <>
-__device__ __forceinline__ void mma_m16n8k16<__nv_bfloat16>(Reg<float, 4>& acc, const Reg<unsigned, 4>& a,
-                                                            unsigned b0, unsigned b1) {
+__device__ __forceinline__ void mma_m16n8k16<__nv_bfloat16>(Reg<float, 4>& acc, const Reg<unsigned, 4>& a, unsigned b0,
+                                                            unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n"
       : "+f"(acc.v[0]), "+f"(acc.v[1]), "+f"(acc.v[2]), "+f"(acc.v[3])

@@ -26,13 +26,21 @@ inline bool reads_by_pairs(const Operand& x, bool k_contiguous, int64_t outer_st
 
 template <class T, Major MAJOR>
 Panel<T> panel_a(const GemmProblem& p) {
-  return {global_operand<const T>(p.a, p.m, p.k), p.m, p.k, p.a.row_stride, p.a.col_stride,
+  return {global_operand<const T>(p.a, p.m, p.k),
+          p.m,
+          p.k,
+          p.a.row_stride,
+          p.a.col_stride,
           reads_by_pairs(p.a, MAJOR == Major::kRow, p.a.row_stride, p.a.col_stride)};
 }
 
 template <class T, Major MAJOR>
 Panel<T> panel_b(const GemmProblem& p) {
-  return {global_operand<const T>(p.b, p.k, p.n), p.n, p.k, p.b.col_stride, p.b.row_stride,
+  return {global_operand<const T>(p.b, p.k, p.n),
+          p.n,
+          p.k,
+          p.b.col_stride,
+          p.b.row_stride,
           reads_by_pairs(p.b, MAJOR == Major::kCol, p.b.col_stride, p.b.row_stride)};
 }
 
@@ -45,11 +53,11 @@ Panel<T> panel_b(const GemmProblem& p) {
 template <int OUTER, int BK, bool K_CONTIGUOUS>
 struct SwizzledTile {
   static constexpr bool kAlongK = K_CONTIGUOUS;
-  static constexpr int kChunk = 8;                                // elements in 16 bytes
+  static constexpr int kChunk = 8;  // elements in 16 bytes
   static constexpr int kLines = K_CONTIGUOUS ? OUTER : BK;
-  static constexpr int kLength = K_CONTIGUOUS ? BK : OUTER;       // elements in a line
+  static constexpr int kLength = K_CONTIGUOUS ? BK : OUTER;  // elements in a line
   static constexpr int kElements = OUTER * BK;
-  static constexpr int kPerLine = kLength / kChunk;               // chunks
+  static constexpr int kPerLine = kLength / kChunk;  // chunks
   static constexpr int kLinesPer128 = kPerLine < 8 ? 8 / kPerLine : 1;
   static constexpr int kSwizzleMask = (kPerLine < 8 ? kPerLine : 8) - 1;
   static constexpr int kDepth = BK;
@@ -121,9 +129,9 @@ __device__ __forceinline__ int k_left_at(int64_t k, int64_t k0) {
 // Zero outside the operand: a zero adds nothing to a dot product.
 template <class Tile, int THREADS, int V, class T>
 struct TileFiller {
-  static constexpr int kPieces = Tile::kElements / (THREADS * V);    // a thread's
+  static constexpr int kPieces = Tile::kElements / (THREADS * V);  // a thread's
   static constexpr int kPerLine = Tile::kLength / V;
-  static constexpr int kLineStep = THREADS / kPerLine;               // lines between a thread's pieces
+  static constexpr int kLineStep = THREADS / kPerLine;  // lines between a thread's pieces
   static_assert(Tile::kElements % (THREADS * V) == 0, "every thread must have the same number of pieces");
   static_assert(THREADS % kPerLine == 0, "a thread's pieces must lie below each other");
 

@@ -16,8 +16,9 @@ struct Matrix {
 // The stride of a dimension of size 1 may be anything, and no element depends on it: 0 keeps addresses aligned.
 template <class T>
 Matrix<const T> input_matrix(const Operand& x, DType dtype, int64_t rows, int64_t cols) {
-  return {global_operand<const T>(x, rows, cols), rows, cols, rows == 1 ? 0 : x.row_stride,
-          cols == 1 ? 0 : x.col_stride, reads_by_16_bytes(x, dtype, rows, cols)};
+  return {
+      global_operand<const T>(x, rows, cols), rows, cols, rows == 1 ? 0 : x.row_stride, cols == 1 ? 0 : x.col_stride,
+      reads_by_16_bytes(x, dtype, rows, cols)};
 }
 
 // Which index of the operand is contiguous. An operand with no unit stride counts as row-major.
@@ -45,9 +46,9 @@ struct TileShape {
 
 enum class Side { kA, kB };  // k is the column index of A and the row index of B
 
-// One thread's share of the tiles of an operand, which follow each other along k. `across` is the other dimension: m for
-// A, n for B. The tile is dealt out in 16-byte chunks, chunk i of a thread kLinesApart lines below its chunk i - 1, so
-// that one offset and one count, kept from tile to tile, say all that a load needs.
+// One thread's share of the tiles of an operand, which follow each other along k. `across` is the other dimension: m
+// for A, n for B. The tile is dealt out in 16-byte chunks, chunk i of a thread kLinesApart lines below its chunk i - 1,
+// so that one offset and one count, kept from tile to tile, say all that a load needs.
 template <class Shape, Side SIDE, int THREADS, class T>
 struct TileLoader {
   static constexpr int kChunk = kVecLength<T>;
@@ -148,7 +149,8 @@ __device__ __forceinline__ void fill_by_element(SharedSpan<T> tile, const Matrix
   }
 }
 
-// Global loads that the busiest of THREADS threads issues for the tiles of one operand along k.
+// Global loads that the busiest of THREADS threads issues for the tiles of one operand along k, away from the matrix's
+// edges: a chunk that an edge cuts is read by element, and counts as one here.
 template <class Shape, int THREADS, class T>
 int64_t tile_reads(const Operand& x, DType dtype, int64_t rows, int64_t cols, int64_t tiles) {
   const int per_load = reads_by_16_bytes(x, dtype, rows, cols) ? kVecLength<T> : 1;

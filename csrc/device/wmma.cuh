@@ -52,10 +52,10 @@ __device__ __forceinline__ void fill_fragment(FragmentC& acc, float x) { nvcuda:
 
 // nvcc 13.0 compiles nvcuda's BF16 loads to generic loads, 4 LD a fragment where FP16 takes one LDSM, since only the
 // FP16 ones have their address space inferred. So BF16 fragments are loaded by the PTX instruction that names it.
-#define TCGEMM_WMMA_LOAD(operand, layout, space, constraint)                                                   \
+#define TCGEMM_WMMA_LOAD(operand, layout, space, constraint)                                                     \
   asm volatile("wmma.load." operand ".sync.aligned." layout ".m16n16k16." space ".bf16 {%0,%1,%2,%3}, [%4], %5;" \
-               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                                                \
-               : constraint(from), "r"(ld)                                                                     \
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])                                                  \
+               : constraint(from), "r"(ld)                                                                       \
                : "memory")
 template <bool IS_A, Major MAJOR>
 __device__ __forceinline__ void load_bf16(unsigned (&x)[4], const SharedSpan<__nv_bfloat16>& tile, int i, int ld) {
@@ -83,8 +83,7 @@ template <class Use, class Element, class Layout>
 struct FragmentTraits<nvcuda::wmma::fragment<Use, kWmmaDim, kWmmaDim, kWmmaDim, Element, Layout>> {
   static constexpr bool kIsA = std::is_same_v<Use, nvcuda::wmma::matrix_a>;
   static constexpr bool kIsBf16 = std::is_same_v<Element, __nv_bfloat16>;
-  static constexpr Major kMajor =
-      std::is_same_v<Layout, nvcuda::wmma::row_major> ? Major::kRow : Major::kCol;
+  static constexpr Major kMajor = std::is_same_v<Layout, nvcuda::wmma::row_major> ? Major::kRow : Major::kCol;
   using element = Element;
 };
 

@@ -39,8 +39,7 @@ __device__ __forceinline__ void store_accumulator(const OutputMatrix& c, int64_t
 // The same for a warp's M x N accumulators, whose first element is c(row0, col0).
 template <int M, int N>
 __device__ __forceinline__ void store_accumulators(const OutputMatrix& c, int64_t row0, int64_t col0,
-                                                   const FragmentC (&acc)[M][N], SharedSpan<float> scratch,
-                                                   int lane) {
+                                                   const FragmentC (&acc)[M][N], SharedSpan<float> scratch, int lane) {
 #pragma unroll
   for (int i = 0; i < M; ++i) {
 #pragma unroll

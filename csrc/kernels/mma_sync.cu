@@ -191,7 +191,8 @@ bool by_16_bytes(const GemmProblem& p) {
 
 template <class Form>
 LaunchShape launch_shape(const GemmProblem& p, int shared_bytes) {
-  return {.blocks = ceil_div(p.m, Form::BM) * ceil_div(p.n, Form::BN), .threads = Form::kThreads,
+  return {.blocks = ceil_div(p.m, Form::BM) * ceil_div(p.n, Form::BN),
+          .threads = Form::kThreads,
           .shared_bytes = shared_bytes};
 }
 
@@ -243,13 +244,10 @@ int64_t reads_mma_sync(const GemmProblem& p) {
 
 }  // namespace
 
-extern const KernelEntry mma_sync_entry = {.global_reads = reads_mma_sync<Default>,
-                                           .launch = launch_mma_sync<Default>};
-extern const KernelEntry mma_sync_64x64_entry = {.global_reads = reads_mma_sync<Wide>,
-                                                 .launch = launch_mma_sync<Wide>};
+extern const KernelEntry mma_sync_entry = {.global_reads = reads_mma_sync<Default>, .launch = launch_mma_sync<Default>};
+extern const KernelEntry mma_sync_64x64_entry = {.global_reads = reads_mma_sync<Wide>, .launch = launch_mma_sync<Wide>};
 extern const KernelEntry mma_sync_small_entry = {.global_reads = reads_mma_sync<Small>,
                                                  .launch = launch_mma_sync<Small>};
-extern const KernelEntry mma_sync_k8_entry = {.global_reads = reads_mma_sync<Turing>,
-                                              .launch = launch_mma_sync_k8};
+extern const KernelEntry mma_sync_k8_entry = {.global_reads = reads_mma_sync<Turing>, .launch = launch_mma_sync_k8};
 
 }  // namespace tcgemm

@@ -69,8 +69,8 @@ struct Share {
 #pragma unroll
       for (int e = 0; e < kVec; ++e) {
         const int row = across + e * kAcrossStep, kk = k + e * kKStep;
-        x.v[e] = load_or(p.data, corner + row * p.across_stride + kk * p.k_stride, row < across_end && kk < k_end,
-                         T(0.0f));
+        x.v[e] =
+            load_or(p.data, corner + row * p.across_stride + kk * p.k_stride, row < across_end && kk < k_end, T(0.0f));
       }
     }
   }
@@ -170,8 +170,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 int launch_simt_regtile_vec4(const GemmProblem& p, const DeviceInfo&) {
   return for_any_type_and_layout(p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() {
     const bool by_16_bytes = p.c.col_stride == 1 && reads_by_16_bytes(p.c, DType::kFloat32, p.m, p.n);
-    const Matrix<float> c = {global_operand<float>(p.c, p.m, p.n), p.m, p.n, p.c.row_stride, p.c.col_stride,
-                             by_16_bytes};
+    const Matrix<float> c = {
+        global_operand<float>(p.c, p.m, p.n), p.m, p.n, p.c.row_stride, p.c.col_stride, by_16_bytes};
     return launch(simt_regtile_vec4_kernel<T, MAJOR_A, MAJOR_B>,
                   {.blocks = ceil_div(p.m, BM) * ceil_div(p.n, BN), .threads = kThreads}, p.stream,
                   panel<T>(p.a, p.dtype, p.m, p.k, true), panel<T>(p.b, p.dtype, p.k, p.n, false), c);

@@ -34,9 +34,8 @@ __device__ __forceinline__ void load_from_global(Fragment& frag, const Matrix<co
 }
 
 template <class T, Major MAJOR_A, Major MAJOR_B>
-__global__ void __launch_bounds__(kThreads)
-    wmma_global_kernel(const Matrix<const T> a, const Matrix<const T> b, const OutputMatrix c, bool direct_a,
-                       bool direct_b) {
+__global__ void __launch_bounds__(kThreads) wmma_global_kernel(const Matrix<const T> a, const Matrix<const T> b,
+                                                               const OutputMatrix c, bool direct_a, bool direct_b) {
   __shared__ SharedArray<T, kWarpsM * kWarpsN * kFragmentElements> scratch;
   __shared__ SharedArray<float, kWarpsM * kWarpsN * kFragmentElements> scratch_c;
 

@@ -34,8 +34,7 @@ struct Stage {
   SharedSpan<T> tile_a, tile_b;
   __device__ __forceinline__ explicit Stage(int index)
       : tile_a(dynamic_shared<T>(index * kBytes, TileA::kElements)),
-        tile_b(dynamic_shared<T>(index * kBytes + TileA::kElements * static_cast<int>(sizeof(T)),
-                                 TileB::kElements)) {}
+        tile_b(dynamic_shared<T>(index * kBytes + TileA::kElements * static_cast<int>(sizeof(T)), TileB::kElements)) {}
 };
 
 // acc += tile_a * tile_b for the warp's 32x64 part.
@@ -150,8 +149,7 @@ __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
 }
 
 int launch_wmma_pipelined(const GemmProblem& p, const DeviceInfo& device) {
-  const bool by_16_bytes =
-      reads_by_16_bytes(p.a, p.dtype, p.m, p.k) && reads_by_16_bytes(p.b, p.dtype, p.k, p.n);
+  const bool by_16_bytes = reads_by_16_bytes(p.a, p.dtype, p.m, p.k) && reads_by_16_bytes(p.b, p.dtype, p.k, p.n);
   return for_type_and_layout(p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() {
     return launch(by_16_bytes ? wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, true>
                               : wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, false>,
@@ -172,7 +170,6 @@ int64_t reads_wmma_pipelined(const GemmProblem& p) {
 
 }  // namespace
 
-extern const KernelEntry wmma_pipelined_entry = {.global_reads = reads_wmma_pipelined,
-                                                 .launch = launch_wmma_pipelined};
+extern const KernelEntry wmma_pipelined_entry = {.global_reads = reads_wmma_pipelined, .launch = launch_wmma_pipelined};
 
 }  // namespace tcgemm

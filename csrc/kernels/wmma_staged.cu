@@ -64,10 +64,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksPerSm)
   for (int64_t k0 = 0; k0 < a.cols; k0 += Tile::BK) {
     // Load.
     const int k = static_cast<int>(min(a.cols - k0, int64_t{Tile::BK}));
-    if (a.by_16_bytes) load_a.fill(tile_a, k);
-    else fill_by_element<TileA, Tile::kThreads>(tile_a, a, m0, k0, thread);
-    if (b.by_16_bytes) load_b.fill(tile_b, k);
-    else fill_by_element<TileB, Tile::kThreads>(tile_b, b, k0, n0, thread);
+    if (a.by_16_bytes) {
+      load_a.fill(tile_a, k);
+    } else {
+      fill_by_element<TileA, Tile::kThreads>(tile_a, a, m0, k0, thread);
+    }
+    if (b.by_16_bytes) {
+      load_b.fill(tile_b, k);
+    } else {
+      fill_by_element<TileB, Tile::kThreads>(tile_b, b, k0, n0, thread);
+    }
     load_a.advance();
     load_b.advance();
     __syncthreads();  // both tiles are full
@@ -99,8 +105,7 @@ int launch_wmma_staged(const GemmProblem& p, const DeviceInfo&) {
   return for_type_and_layout(p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() {
     return launch(wmma_staged_kernel<T, MAJOR_A, MAJOR_B, Tile>,
                   {.blocks = ceil_div(p.m, Tile::BM) * ceil_div(p.n, Tile::BN), .threads = Tile::kThreads}, p.stream,
-                  input_matrix<T>(p.a, p.dtype, p.m, p.k), input_matrix<T>(p.b, p.dtype, p.k, p.n),
-                  output_matrix(p));
+                  input_matrix<T>(p.a, p.dtype, p.m, p.k), input_matrix<T>(p.b, p.dtype, p.k, p.n), output_matrix(p));
   });
 }
 

@@ -52,7 +52,8 @@ struct Case {
 };
 
 // c[i][j] = sum a[i][kk] b[kk][j] in double, rows shared out among the threads, four at a time to reuse b.
-inline void multiply_rows(const Case& problem, const std::vector<double>& b, int first, int last, std::vector<double>& c) {
+inline void multiply_rows(const Case& problem, const std::vector<double>& b, int first, int last,
+                          std::vector<double>& c) {
   const std::size_t n = problem.n;
   for (int i = first; i < last; i += 4) {
     for (std::size_t kk = 0; kk < n; ++kk) {
@@ -147,8 +148,8 @@ inline void verify(const Path& path, const Case& problem) {
   check(cudaMemcpy(c.data(), problem.c, c.size() * sizeof(float), cudaMemcpyDeviceToHost), path.name.c_str());
   for (std::size_t i = 0; i < c.size(); ++i) {
     if (static_cast<double>(c[i]) == problem.reference[i]) continue;
-    std::fprintf(stderr, "%s, N = %d: C[%zu][%zu] is %g, expected %g\n", path.name.c_str(), problem.n,
-                 i / problem.n, i % problem.n, c[i], problem.reference[i]);
+    std::fprintf(stderr, "%s, N = %d: C[%zu][%zu] is %g, expected %g\n", path.name.c_str(), problem.n, i / problem.n,
+                 i % problem.n, c[i], problem.reference[i]);
     std::exit(1);
   }
 }
@@ -227,4 +228,3 @@ inline int run(MakePaths make_paths) {
 }
 
 }  // namespace paths
-
