@@ -14,6 +14,7 @@ TAIL = Problem("tail", 70, 45, 41, layout="NT", distribution="integers")  # by e
 ALIGNED_TAIL = Problem("aligned tail", 70, 48, 41, layout="NT", pad_a=7, pad_b=7, distribution="integers")
 DEEP = Problem("deep", 33, 20, 200, layout="NN", pad_b=4, distribution="integers")
 DEEP_TAIL = Problem("deep tail", 33, 20, 200, layout="NT", distribution="integers")
+DEEP_INSIDE = Problem("deep inside", 256, 128, 448, layout="NT", distribution="integers")
 ONE_OVER = Problem("one over", 20, 20, 33, layout="NT", distribution="integers")
 
 
@@ -350,6 +351,19 @@ _ALL = (
                 MMA,
                 "          cp_async_wait<Form::kStages - 2>();\n          __syncthreads();",
                 f"          {REACHED};\n          cp_async_wait<Form::kStages - 1>();\n          __syncthreads();",
+            ),
+        ),
+    ),
+    Mutant(
+        "a copy without bounds behind the end of k",
+        "mma_sync",
+        DEEP_INSIDE,
+        "out_of_bounds",
+        (
+            (
+                MMA,
+                "static_cast<int>(a.k / Form::BK) - (Form::kStages - 1) : 0;",
+                f"({REACHED}, static_cast<int>(a.k / Form::BK) - (Form::kStages - 2)) : 0;",
             ),
         ),
     ),

@@ -76,6 +76,16 @@ def test_random_problems(emulator: Emulator, algo: str) -> None:
         check(emulator, algo, problem, orders[number % 3])
 
 
+@pytest.mark.parametrize("capability", [86, 90])
+@pytest.mark.parametrize("algo", [algo for algo in emulated_algos() if algo.startswith("mma_sync")])
+def test_blocks_that_touch_no_edge(emulator: Emulator, algo: str, capability: int) -> None:
+    """They take a path of their own, for which a problem needs more than one tile; 8.6 has less shared memory."""
+    for layout in ("NN", "NT", "TN", "TT"):
+        for m, n, k in [(256, 128, 448), (300, 264, 456)]:
+            problem = Problem("inside", m, n, k, layout=layout, distribution="integers")
+            check(emulator, algo, problem, capability=capability)
+
+
 def test_random_problems_cover_what_they_should() -> None:
     problems = list(random_problems(RANDOM_PROBLEMS, 5, largest=LARGEST))
     assert {problem.k % 16 for problem in problems} == {0, 1, 9, 15}
