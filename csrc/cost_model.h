@@ -4,8 +4,8 @@
 // A block covers a tile of C; an SM works on as many blocks as fit. A product takes as long as the busiest SM, which
 // gets ceil(tiles / SMs) tiles and multiplies at `rate`; but no less than the busiest block, which needs `step` for
 // each 16 of k however idle its SM is; and no less than memory needs for A, B and C. Filling the pipeline (`start`)
-// and storing a tile come on top. Figures are in clocks of an SM, fitted to times on an H200 (docs/log.md), but for the
-// row that says otherwise; elsewhere they keep their proportions more or less, and only the order counts.
+// and storing a tile come on top. Figures are in clocks of an SM, fitted to times on an H200 (docs/log.md); elsewhere
+// they keep their proportions more or less, and only the order counts.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -19,7 +19,8 @@ namespace tcgemm {
 // How a kernel gets at its operands, as far as its speed depends on it.
 enum class Path {
   kBy16Bytes,  // both operands 16 bytes at a time
-  kByElement,  // at least one of them not
+  kMixed,      // one of them
+  kByElement,  // neither
 };
 
 // A kernel in one of its forms and on one of its paths.
@@ -43,9 +44,12 @@ constexpr Candidate kCandidates[] = {
     {"mma_sync", Path::kBy16Bytes, true, 256, 128, 1, 960, 545, 3000},
     {"mma_sync_small", Path::kBy16Bytes, true, 64, 64, 3, 640, 170, 2000},
     {"wmma_pipelined", Path::kBy16Bytes, false, 128, 128, 2, 780, 430, 2500},
-    {"mma_sync", Path::kByElement, true, 128, 128, 1, 250, 1050, 2000},  // estimated
-    {"wmma_pipelined", Path::kByElement, false, 128, 128, 2, 136, 6000, 2500},
+    {"mma_sync", Path::kMixed, true, 128, 128, 1, 70, 2300, 2000},
+    {"mma_sync", Path::kByElement, true, 128, 128, 1, 148, 2300, 2000},
+    {"wmma_pipelined", Path::kMixed, false, 128, 128, 2, 140, 3500, 2500},
+    {"wmma_pipelined", Path::kByElement, false, 128, 128, 2, 86, 6000, 2500},
     {"simt_regtile_vec4", Path::kBy16Bytes, false, 128, 128, 1, 61, 4300, 1000},
+    {"simt_regtile_vec4", Path::kMixed, false, 128, 128, 1, 61, 4300, 1000},
     {"simt_regtile_vec4", Path::kByElement, false, 128, 128, 1, 61, 4300, 1000},
 };
 
@@ -54,8 +58,8 @@ constexpr double kStoreBytes = 32;   // of C, a clock and SM
 constexpr double kBadStore = 2;      // times as long where two neighbours of C do not share a store
 
 inline Path path_of(const GemmProblem& p) {
-  return reads_by_16_bytes(p.a, p.dtype, p.m, p.k) && reads_by_16_bytes(p.b, p.dtype, p.k, p.n) ? Path::kBy16Bytes
-                                                                                                : Path::kByElement;
+  const bool a = reads_by_16_bytes(p.a, p.dtype, p.m, p.k), b = reads_by_16_bytes(p.b, p.dtype, p.k, p.n);
+  return a && b ? Path::kBy16Bytes : a || b ? Path::kMixed : Path::kByElement;
 }
 
 inline bool stores_in_pairs(const GemmProblem& p) {

@@ -47,6 +47,17 @@ const char* name_of(DType dtype) {
   }
 }
 
+const char* name_of(Path path) {
+  switch (path) {
+    case Path::kBy16Bytes:
+      return "16 bytes at a time";
+    case Path::kMixed:
+      return "one operand 16 bytes at a time, one by element";
+    default:
+      return "by element";
+  }
+}
+
 std::string version(int arch) { return std::to_string(arch / 10) + "." + std::to_string(arch % 10); }
 
 std::string missing_feature(const Kernel& kernel, const GemmProblem& p) {
@@ -156,8 +167,8 @@ Choice choose_by_cost(const GemmProblem& p, const DeviceInfo& device, bool in_fu
     return {nullptr, "no kernel takes this problem: " + told};
   }
   if (!in_full) return {best.kernel, "fewest clocks"};  // short enough to cost no allocation
-  return {best.kernel, "fewest clocks of " + std::to_string(device.sm_count) + " SMs, reading " +
-                           (path_of(p) == Path::kBy16Bytes ? "16 bytes at a time" : "by element") + ": " + told};
+  return {best.kernel,
+          "fewest clocks of " + std::to_string(device.sm_count) + " SMs, reading " + name_of(path_of(p)) + ": " + told};
 }
 
 // TCGEMM_LOG=dispatch: a line on stderr for each choice.
