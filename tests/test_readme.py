@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import re
 
 import pytest
@@ -69,3 +70,14 @@ def test_the_results_section_names_committed_files():
         files = re.findall(r"bench/results/[\w./-]+\.json", section)
         assert files
         assert [name for name in files if not (ROOT / name).exists()] == []
+
+
+def test_the_results_table_is_that_of_the_gate():
+    gate = json.loads((ROOT / "bench/results/h200/gate.json").read_text())
+    percent = {(t["algo"], t["n"]): f"{t['pct_cublas']:.1f}" for t in gate["times"] if t["distribution"] == "uniform"}
+    rows = [
+        f"| `{algo}` | " + " | ".join(percent.get((algo, n), "") for n in (1024, 2048, 4096)) + f" | {tier} |"
+        for algo, tier in gate["tier"].items()
+    ]
+    section = re.search(r"<!-- results -->\n(.*?)<!-- /results -->", README, re.DOTALL)[1]
+    assert [line for line in section.splitlines() if line.startswith("| `") and "1024" not in line] == rows

@@ -91,3 +91,12 @@ def test_comparison_in_pieces_is_the_same(monkeypatch):
     pieces = found.errors(c)
     assert (pieces.max_err, pieces.wrong) == (whole.max_err, whole.wrong)
     assert pieces.bias == pytest.approx(whole.bias)
+
+
+def test_a_deep_sum_may_be_off_by_its_rounding_but_not_by_a_product():
+    a, b = torch.ones(1, 32768, dtype=torch.float16), torch.ones(32768, 1, dtype=torch.float16)
+    b[::2] = -1  # the sum is 0, and sum|a||b| 32768: 64 units are 0.125
+    found = reference(a, b, kahan)
+    assert found.errors(torch.full((1, 1), 0.1)).wrong == 0
+    assert found.errors(torch.full((1, 1), 0.2)).wrong == 1
+    assert found.errors(torch.full((1, 1), 1.0)).wrong == 1  # one product left out

@@ -183,3 +183,11 @@ def test_the_baseline_is_the_seeds():
     assert facts["compute"] == 68  # CUBLAS_COMPUTE_32F
     assert facts["math_mode"] == 0  # CUBLAS_DEFAULT_MATH
     assert report.baseline_call().endswith("(float16 2, bfloat16 14, result 0, compute 68, math_mode 0)")
+
+
+def test_long_sums_may_be_off_by_their_rounding_and_no_more():
+    reference, rounding = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)
+    c = torch.tensor([[0.009, 0.0]])  # nine times the tolerance near zero
+    assert not judge(c, reference, 4096, bitwise=False).passed
+    assert judge(c, reference, 4096, bitwise=False, rounding=rounding).passed
+    assert not judge(2 * c, reference, 4096, bitwise=False, rounding=rounding).passed
