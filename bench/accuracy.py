@@ -18,9 +18,6 @@ from tcgemm.gate.check import limits
 UNIT = 2.0**-24
 KAHAN_STEPS = 2**31  # up to this many multiply-adds, every element is summed by tcgemm::reference_mm
 ANCHORS = 16  # rows and columns in which a larger product is held to reference_mm
-# What a sum may be off where it cancels, in units of 2^-24 sum|a||b|: the gate's fixed 1e-3 is less than rounding
-# leaves behind once k is over ten thousand (cuBLAS too), and one product left out is off by hundreds of units.
-ROUNDING_UNITS = 64
 SAMPLED = 128  # rows and columns that are checked where the device is slow in float64
 CHUNK = 2**25  # elements that are compared at a time
 
@@ -66,10 +63,9 @@ class Reference:
             for first in range(0, seen.shape[0], step):
                 part = slice(first, first + step)
                 difference = seen[part].double() - wanted[part]
-                scale = block.absolute[part] * UNIT
-                allowed = torch.maximum(limits(wanted[part], self.k), ROUNDING_UNITS * scale)
+                allowed = limits(wanted[part], self.k, block.absolute[part])
                 wrong += int((~(difference.abs() <= allowed)).sum())  # a NaN is wrong
-                units = difference / scale.clamp_min(2.0**-149)
+                units = difference / (block.absolute[part] * UNIT).clamp_min(2.0**-149)
                 worst = max(worst, float(units.abs().nan_to_num(nan=math.inf, posinf=math.inf).max()))
                 total += float(units.sum())
                 count += units.numel()

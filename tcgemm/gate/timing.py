@@ -40,11 +40,6 @@ class Time:
         return asdict(self)
 
 
-# Of sum|a||b|. At 4096 normal data cancel from sums of a thousand, and 1e-3, the tolerance near zero, is no more than
-# rounding leaves behind in a chain of 8 products an instruction; one product left out is off by ten times this.
-ROUNDING = 64 * 2.0**-24
-
-
 def gflop_per_s(n: int, ms: float) -> float:
     """2 n^3 operations in `ms` milliseconds, in GFLOP/s."""
     return 2 * n**3 / ms / 1e6
@@ -61,12 +56,16 @@ def compare(
     half = Problem(f"time-{n}", n, n, n, distribution=distribution, seed=n)
     built, built_fp32 = build(half, device), build(half.but(dtype="float32"), device)
     failures, calls = [], {}
+    expected = {
+        id(operands): (reference_of(operands.a, operands.b), reference_of(operands.a.abs(), operands.b.abs()))
+        for operands in (built, built_fp32)
+    }
 
     def admit(name: str, built: Built, run: Callable[[], object], result: Callable[[], torch.Tensor]) -> None:
         built.poison()
         run()
-        rounding = ROUNDING * reference_of(built.a.abs(), built.b.abs())
-        verdict = judge(result(), reference_of(built.a, built.b), n, bitwise=False, rounding=rounding)
+        reference, magnitudes = expected[id(built)]
+        verdict = judge(result(), reference, n, bitwise=False, magnitudes=magnitudes)
         if verdict.passed:
             calls[name] = run
         else:

@@ -186,8 +186,9 @@ def test_the_baseline_is_the_seeds():
 
 
 def test_long_sums_may_be_off_by_their_rounding_and_no_more():
-    reference, rounding = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)
+    reference = torch.zeros(1, 2, dtype=torch.float64)
+    sums = torch.full((1, 2), 2622.0, dtype=torch.float64)  # 64 units of them are 0.01
     c = torch.tensor([[0.009, 0.0]])  # nine times the tolerance near zero
     assert not judge(c, reference, 4096, bitwise=False).passed
-    assert judge(c, reference, 4096, bitwise=False, rounding=rounding).passed
-    assert not judge(2 * c, reference, 4096, bitwise=False, rounding=rounding).passed
+    assert judge(c, reference, 4096, bitwise=False, magnitudes=sums).passed
+    assert not judge(2 * c, reference, 4096, bitwise=False, magnitudes=sums).passed
