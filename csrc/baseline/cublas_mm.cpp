@@ -69,9 +69,7 @@ void cublas_mm(StableIValue* stack, uint64_t, uint64_t) {
 }  // namespace
 }  // namespace tcgemm
 
-STABLE_TORCH_LIBRARY_IMPL(tcgemm, CUDA, m) {
-  for (const char* name : {"cublas_mm", "_cublas_mm", "_cublas_mm_grad"}) m.impl(name, tcgemm::cublas_mm);
-}
+STABLE_TORCH_LIBRARY_IMPL(tcgemm, CUDA, m) { tcgemm::implement(m, "cublas_mm", tcgemm::cublas_mm, tcgemm::cublas_mm); }
 
 // JSON with the values of the enumerators used and cublasGetVersion; cut at `size`, returns the full length.
 // Needs no GPU.

@@ -168,6 +168,6 @@ void cublaslt_heuristics(StableIValue* stack, uint64_t, uint64_t) {
 }  // namespace tcgemm
 
 STABLE_TORCH_LIBRARY_IMPL(tcgemm, CUDA, m) {
-  for (const char* name : {"cublaslt_mm", "_cublaslt_mm", "_cublaslt_mm_grad"}) m.impl(name, tcgemm::cublaslt_mm);
+  tcgemm::implement(m, "cublaslt_mm", tcgemm::cublaslt_mm, tcgemm::cublaslt_mm);
   m.impl("cublaslt_heuristics", tcgemm::cublaslt_heuristics);
 }

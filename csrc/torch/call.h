@@ -97,6 +97,14 @@ class Call {
   bool handed_on_ = false;
 };
 
+// Puts `kernel` on op `name`, and `twin` on its two private twins (schema.cpp says what they are for).
+using BoxedKernel = void (*)(StableIValue*, uint64_t, uint64_t);
+inline void implement(torch::stable::detail::StableLibrary& m, const std::string& name, BoxedKernel kernel,
+                      BoxedKernel twin) {
+  m.impl(name.c_str(), kernel);
+  for (const std::string& private_name : {"_" + name, "_" + name + "_grad"}) m.impl(private_name.c_str(), twin);
+}
+
 }  // namespace tcgemm
 
 extern "C" {

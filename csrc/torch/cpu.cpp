@@ -131,18 +131,12 @@ void cuda_only(StableIValue* stack, uint64_t, uint64_t) {
 
 STABLE_TORCH_LIBRARY_IMPL(tcgemm, CPU, m) {
   using namespace tcgemm;
-  using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
-  const auto all = [&m](const std::string& name, Boxed kernel, Boxed twin) {
-    m.impl(name.c_str(), kernel);
-    m.impl(("_" + name).c_str(), twin);
-    m.impl(("_" + name + "_grad").c_str(), twin);
-  };
-  all("mm", product<kMm>, product<kMmTwin>);
-  all("mm_out", product_out<kMmOut>, product_out<kMmOutTwin>);
-  all("sgemm", product<kSgemm>, product<kSgemmTwin>);
-  all("sgemm_out", product_out<kSgemmOut>, product_out<kSgemmOutTwin>);
-  all("reference_mm", reference_mm, reference_mm);
-  all("cublas_mm", cuda_only<kCublasMm>, cuda_only<kCublasMm>);
-  all("cublaslt_mm", cuda_only<kCublasltMm>, cuda_only<kCublasltMm>);
+  implement(m, "mm", product<kMm>, product<kMmTwin>);
+  implement(m, "mm_out", product_out<kMmOut>, product_out<kMmOutTwin>);
+  implement(m, "sgemm", product<kSgemm>, product<kSgemmTwin>);
+  implement(m, "sgemm_out", product_out<kSgemmOut>, product_out<kSgemmOutTwin>);
+  implement(m, "reference_mm", reference_mm, reference_mm);
+  implement(m, "cublas_mm", cuda_only<kCublasMm>, cuda_only<kCublasMm>);
+  implement(m, "cublaslt_mm", cuda_only<kCublasltMm>, cuda_only<kCublasltMm>);
   m.impl("cublaslt_heuristics", cuda_only<kCublasltHeuristics>);
 }
