@@ -1,4 +1,4 @@
-"""python -m bench compare | plot | report | diff | validate | sets | profile | tune"""
+"""python -m bench compare | plot | report | diff | validate | sets | profile | publish | tune"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench import arguments, results
 
-OUTPUTS = ("--json", "--report", "--plots")
+FILES = ("--json", "--report", "--plots", "--gate", "--ncu")
 NO_GPU = """\
 No CUDA device here: nothing was measured, and no result file, plot or report was written.
 Not measured: times, ratios to cuBLAS, accuracy on the device, the roofline, host time per call.
@@ -50,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
     diff.add_argument("new")
     commands.add_parser("validate", help="check result files against the schema").add_argument("file", nargs="+")
     commands.add_parser("sets", help="list the sets of shapes")
+    publish = commands.add_parser("publish", help="make plots, report and the README's figures from a committed run")
+    publish.add_argument("dir", nargs="?", default="bench/results/h200", help="default: bench/results/h200")
     profile = commands.add_parser("profile", help="collect ncu counters of the capstone's paths (needs a GPU and ncu)")
     profile.add_argument("--size", type=int, default=2048)
     profile.add_argument("--csv", default="bench/out/ncu.csv", metavar="FILE")
@@ -62,8 +64,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def command_line(words: list[str]) -> str:
-    """The command for `meta`: without directories of outputs, which say nothing about the measurement."""
-    shown = [Path(word).name if previous in OUTPUTS else word for previous, word in zip(["", *words], words)]
+    """The command for `meta`: without directories of files, which say nothing about the measurement."""
+    shown = [Path(word).name if previous in FILES else word for previous, word in zip(["", *words], words)]
     return "python -m bench " + shlex.join(shown)
 
 
@@ -131,7 +133,7 @@ def outputs(document: dict, options: argparse.Namespace) -> None:
     if options.plots:
         draw(document, options.plots)
     if options.report:
-        write_report(document, options, options.report)
+        write_report(document, options, options.json, options.report)
 
 
 def draw(document: dict, directory: str) -> int:
@@ -146,7 +148,7 @@ def draw(document: dict, directory: str) -> int:
     return 0
 
 
-def write_report(document: dict, options: argparse.Namespace, target: str) -> int:
+def write_report(document: dict, options: argparse.Namespace, source: str | None, target: str) -> int:
     from bench import ncu, report
 
     gate = json.loads(Path(options.gate).read_text()) if options.gate else None
@@ -158,6 +160,7 @@ def write_report(document: dict, options: argparse.Namespace, target: str) -> in
         counters=counters,
         counters_size=options.ncu_size,
         plots=Path(options.plots) if options.plots else None,
+        files=[Path(name) for name in (source, options.gate, options.ncu) if name],
     )
     print(f"wrote {target}")
     return 0
@@ -188,6 +191,12 @@ def sets(options: argparse.Namespace) -> int:
     for name, problems in SETS.items():
         print(f"{name}:", "; ".join(results.label(vars(p) | {"lda": p.lda, "ldb": p.ldb}) for p in problems))
     return 0
+
+
+def publish(options: argparse.Namespace) -> int:
+    from bench.publish import main as make
+
+    return make(options.dir)
 
 
 def profile(options: argparse.Namespace) -> int:
@@ -227,9 +236,10 @@ def main() -> int:
             "validate": validate,
             "sets": sets,
             "profile": profile,
+            "publish": publish,
             "tune": tune,
             "plot": lambda o: draw(results.load(o.file), o.out or str(Path(o.file).parent)),
-            "report": lambda o: write_report(results.load(o.file), o, o.out),
+            "report": lambda o: write_report(results.load(o.file), o, o.file, o.out),
         }[options.command](options)
     except (ValueError, RuntimeError) as error:
         print(f"python -m bench {options.command}: {error}", file=sys.stderr)

@@ -138,24 +138,31 @@ def predictions_text(gate: dict) -> str:
             f"- Outcome ({word[p['held']]}): {p['outcome'] or 'none recorded'}"
             + (
                 f"\n- Assumption that failed: {p['failed_assumption'] or 'not yet explained'}"
-                if p["held"] is False
+                if p["held"] is False or p["failed_assumption"]
                 else ""
             )
         )
     return "\n\n".join(parts) or "No predictions in the gate's result file."
 
 
-def correctness_text(gate: dict) -> str:
+def correctness_text(gate: dict, document: dict) -> str:
     """How the eight cases went, rung by rung, and the tier."""
     lines = []
     for algo in dict.fromkeys(row["algo"] for row in gate["rows"]):
         rows = [row for row in gate["rows"] if row["algo"] == algo]
         right = sum(row["passed"] is True for row in rows)
-        wrong = [f"{row['case']} {row['dtype']}" for row in rows if row["passed"] is False]
-        lines.append(
-            [algo, f"{right} of {len(rows)}", ", ".join(wrong) or NONE, (gate.get("tier") or {}).get(algo, NONE)]
+        wrong, refused = (
+            ", ".join(f"{row['case']} {row['dtype']}" for row in rows if row["passed"] is verdict) or NONE
+            for verdict in (False, None)
         )
-    return markdown(Table("Correctness", ["algo", "cases right", "wrong", "tier"], lines, text_columns=4))
+        tier = (gate.get("tier") or {}).get(algo, NONE)
+        lines.append([algo, f"{right} of {len(rows)}", wrong, refused, tier])
+    table = Table("Correctness", ["algo", "cases right", "wrong", "refused", "tier"], lines, text_columns=5)
+    if meta := gate.get("meta"):
+        table.notes.append(f"The gate's run: {meta['date']}, csrc_tree {meta['csrc_tree']}, `{meta['command']}`.")
+        if meta["csrc_tree"] != document["meta"]["csrc_tree"]:
+            table.notes.append("**These are other sources than those that the comparison measured.**")
+    return markdown(table)
 
 
 def section(document: dict, gate: dict | None, counters: dict | None, counters_size: int) -> str:
@@ -170,7 +177,7 @@ def section(document: dict, gate: dict | None, counters: dict | None, counters_s
     if gate is None:
         parts.append("No gate.json was given: no correctness report, sweep or predictions here.")
     else:
-        parts.append(correctness_text(gate))
+        parts.append(correctness_text(gate, document))
         parts.append(markdown(sweep) if (sweep := sweep_table(gate)) else "No sweep in the gate's result file.")
         parts.append("### Predictions\n\n" + predictions_text(gate))
     if counters is None:

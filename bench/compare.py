@@ -11,7 +11,7 @@ import torch
 from bench import calls, device, host, stats, timing
 from bench.measure import Measurement, Session, Skipped
 from bench.problems import Problem
-from bench.results import SHORT_DTYPES, save
+from bench.results import label, save
 from bench.subject import operand, too_large
 from bench.timing import Effort
 
@@ -76,7 +76,7 @@ def self_check(session: Session) -> None:
 def one_problem(problem: Problem, session: Session) -> None:
     """Measures a problem and adds its rows, and what was skipped, to the file."""
     document, skipped = session.document, []
-    name = f"{problem.name} {problem.m},{problem.n},{problem.k} {problem.layout} {SHORT_DTYPES[problem.dtype]}"
+    name = f"{problem.name} {label(vars(problem) | {'lda': problem.lda, 'ldb': problem.ldb})}"
     if reason := too_large(problem):
         document["skipped"].append({"problem": name, "algo": "all", "reason": reason})
         return

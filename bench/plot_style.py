@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-# Okabe and Ito's colours, told apart by colour-blind readers; each rung has a marker too.
+import math
+
+# Okabe and Ito's colours and six more, told apart by colour-blind readers; each rung has a marker of its own too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", "#666666", "#A0B000", "#5E3C99")
-MARKERS = "osD^vP*XhdH8"
+COLOURS += ("#00423C", "#D6006E")
+MARKERS = "osD^vP*X<d>h"
 BASELINE = "#222222"
+READING = "problem: m,n,k or a cube's side; layouts of A and B, N row-major, T column-major; type; padding or offset"
 LAUNCH_BOUND_FLOP = 1e6  # smaller products measure the launch; the roofline leaves them out
 
 
@@ -44,7 +48,33 @@ def subtitle(meta: dict) -> str:
     return f"{meta['gpu']}, {versions}{clock}, {meta['date'][:10]}"
 
 
+def measured(meta: dict) -> str:
+    """Which measurement: when, and of which sources."""
+    return f"{meta['date']}, csrc_tree {meta['csrc_tree']}"
+
+
 def titled(figure, title: str, meta: dict) -> None:
     height = figure.get_size_inches()[1]
     figure.text(0.01, 1 - 0.08 / height, title, fontsize=13, fontweight="bold", va="top")
     figure.text(0.01, 1 - 0.34 / height, subtitle(meta), fontsize=8.5, color="#555555", va="top")
+
+
+LEGEND_COLUMNS = 5
+
+
+def legend_above(figure, axes) -> None:
+    """The legend between the titles and the axes."""
+    handles, names = axes.get_legend_handles_labels()
+    height = figure.get_size_inches()[1]
+    head = 0.65 + 0.17 * math.ceil(len(names) / LEGEND_COLUMNS)  # inches: titles, then the legend
+    figure.tight_layout(rect=(0, 0, 1, 1 - head / height))
+    figure.legend(
+        handles,
+        names,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 1 - 0.5 / height),
+        ncols=LEGEND_COLUMNS,
+        fontsize=8,
+        columnspacing=1.2,
+        handletextpad=0.4,
+    )

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
-from bench.plot_style import BASELINE, LAUNCH_BOUND_FLOP, pyplot, styles, titled
+from bench.plot_style import BASELINE, LAUNCH_BOUND_FLOP, READING, legend_above, measured, pyplot, styles, titled
 from bench.results import SHORT_DTYPES, label, timed
-
-LEGEND_COLUMNS = 5
+from bench.stats import bar_at
 
 
 def percent_of_cublas(document: dict):
-    """A line a problem, a mark a rung: % of cuBLAS, log scale, 100 % and the error bar marked. None without rows."""
+    """A line a problem, a mark a rung: % of cuBLAS, log scale, 100 % and the error bars marked. None without rows."""
     plt = pyplot()
     rows = [row for row in timed(document["rows"]) if row["op"] == "mm" and row["class"] != "boundary"]
     if not rows:
         return None
     places, headings, bottom = _places(rows)
     figure, axes = plt.subplots(figsize=(9, 1.5 + 0.2 * bottom))
-    bar = max((check["error_bar"] for check in document["self_check"]), default=0)
-    axes.axvspan(
-        100 / (1 + bar),
-        100 * (1 + bar),
-        color="#BBBBBB",
-        alpha=0.35,
-        linewidth=0,
-        label=f"largest error bar, ±{100 * bar:.1f} %",
-    )
-    axes.axvline(100, color=BASELINE, linewidth=1.2, label="cublasGemmEx")
+    for (row_class, name), at in places.items():
+        row = next(r for r in rows if (r["class"], label(r)) == (row_class, name))
+        bar = bar_at(row["cublas_us"], document["self_check"]) or 0.0
+        axes.fill_betweenx([at - 0.5, at + 0.5], 100 / (1 + bar), 100 * (1 + bar), color="#BBBBBB", linewidth=0)
+    axes.fill_betweenx([], [], [], color="#BBBBBB", linewidth=0, label="error bar")
+    axes.axvline(100, color=BASELINE, linewidth=0.7, label="cublasGemmEx")
     for name, (colour, marker) in styles(rows).items():
         own = [(row["ratio"] * 100, places[row["class"], label(row)]) for row in rows if row["algo"] == name]
         if own:
@@ -54,8 +48,8 @@ def percent_of_cublas(document: dict):
         )
     axes.set_ylim(bottom + 0.8, 0.2)
     axes.tick_params(axis="y", length=0, labelsize=8)
-    axes.set_xlabel("% of cublasGemmEx in the same run (log scale); to the right is faster")
-    _legend_above(figure, axes)
+    axes.set_xlabel(f"% of cublasGemmEx in the same run, cold L2 (log scale); to the right is faster\n{READING}")
+    legend_above(figure, axes)
     titled(figure, "Half in, FP32 out: speed against cuBLAS", document["meta"])
     return figure
 
@@ -69,23 +63,6 @@ def _places(rows: list[dict]) -> tuple[dict[tuple[str, str], float], list[tuple[
             headings.append((at - 1.0, name[0]))
         previous, places[name] = name[0], at
     return places, headings, at
-
-
-def _legend_above(figure, axes) -> None:
-    handles, names = axes.get_legend_handles_labels()
-    height = figure.get_size_inches()[1]
-    head = 0.65 + 0.17 * math.ceil(len(names) / LEGEND_COLUMNS)  # inches: titles, then the legend
-    figure.tight_layout(rect=(0, 0, 1, 1 - head / height))
-    figure.legend(
-        handles,
-        names,
-        loc="upper left",
-        bbox_to_anchor=(0.0, 1 - 0.5 / height),
-        ncols=LEGEND_COLUMNS,
-        fontsize=8,
-        columnspacing=1.2,
-        handletextpad=0.4,
-    )
 
 
 def _within(value: float, values: list[float]) -> bool:
@@ -103,22 +80,40 @@ def _intensity(row: dict) -> float:
 
 
 def _scatter_rungs(axes, rows: list[dict]) -> None:
-    """A mark a row at its intensity and rate, auto before the others."""
+    """A mark a row at its intensity and rate; auto's large, and tied to cuBLAS's on the same problem."""
     for name, (colour, marker) in styles(rows).items():
         own = [row for row in rows if row["algo"] == name]
-        if own:
-            loud = name == "auto"
-            axes.scatter(
-                [_intensity(row) for row in own],
+        if not own:
+            continue
+        loud = name == "auto"
+        at = [_intensity(row) for row in own]
+        axes.scatter(
+            at,
+            [row["tflops"] for row in own],
+            s=30 if loud else 10,
+            marker=marker,
+            color=colour,
+            alpha=0.95 if loud else 0.5,
+            linewidths=0,
+            label=name,
+            zorder=3 if loud else 2,
+        )
+        if loud:
+            axes.vlines(
+                at,
                 [row["tflops"] for row in own],
-                s=34 if loud else 12,
-                marker=marker,
+                [_cublas_rate(row) for row in own],
                 color=colour,
-                alpha=0.95 if loud else 0.55,
-                linewidths=0,
-                label=name,
-                zorder=3 if loud else 2,
+                linewidth=0.8,
+                alpha=0.6,
+                zorder=2.5,
+                label="auto to cuBLAS, same problem",
             )
+
+
+def _cublas_rate(row: dict) -> float:
+    """TFLOP/s"""
+    return _flop(row) / row["cublas_us"] / 1e6
 
 
 def roofline(document: dict):
@@ -132,7 +127,9 @@ def roofline(document: dict):
     if not rows:
         return None
     ceilings = document["meta"]["ceilings"]
-    roof = max(ceilings[f"{dtype}_tflops"] for dtype in ("float16", "bfloat16") if f"{dtype}_tflops" in ceilings)
+    roof, best = max(
+        (ceilings[f"{dtype}_tflops"], dtype) for dtype in ("float16", "bfloat16") if f"{dtype}_tflops" in ceilings
+    )
     slope = ceilings["copy_tb_s"]
     figure, axes = plt.subplots(figsize=(9, 5.6))
 
@@ -143,12 +140,12 @@ def roofline(document: dict):
         [left * slope, roof, roof],
         color=BASELINE,
         linewidth=1.4,
-        label=f"measured roof\n{slope:.2f} TB/s, {roof:.0f} TFLOP/s",
+        label=f"measured roof: {slope:.2f} TB/s,\n{roof:.0f} TFLOP/s ({SHORT_DTYPES[best]})",
     )
     once = {(row["class"], label(row)): row for row in rows}.values()  # a row a problem
     axes.scatter(
         [_intensity(row) for row in once],
-        [_flop(row) / row["cublas_us"] / 1e6 for row in once],
+        [_cublas_rate(row) for row in once],
         s=46,
         marker="o",
         facecolors="none",
@@ -217,7 +214,7 @@ def alignment(document: dict):
     axes.set(
         xlabel=f"N (m = {first['m']}, k = {first['k']}, {first['layout']}, {SHORT_DTYPES[first['dtype']]}; "
         "shaded: N a multiple of 8, rows of B 16-byte aligned)",
-        ylabel="us",
+        ylabel="us a product, cold L2",
     )
     axes.set_xticks(list(by_n), [str(n) for n in by_n], fontsize=7.5)
     axes.set_ylim(bottom=0)
@@ -230,10 +227,10 @@ def alignment(document: dict):
 FIGURES = {"percent_of_cublas": percent_of_cublas, "roofline": roofline, "alignment": alignment}
 
 
-def draw(document: dict, directory: str | Path) -> list[Path]:
-    """Writes each plot as DIRECTORY/NAME.png and .svg; returns the PNG paths. Plots without data are left out.
+def draw(document: dict, directory: str | Path, suffixes: tuple[str, ...] = ("svg", "png")) -> list[Path]:
+    """Writes each plot as DIRECTORY/NAME.SUFFIX; returns the paths of the last suffix. Plots without data are left out.
 
-    Raises ImportError when matplotlib is not installed.
+    A PNG says in its Description which measurement it shows. Raises ImportError when matplotlib is not installed.
     """
     plt = pyplot()
     directory = Path(directory)
@@ -242,9 +239,10 @@ def draw(document: dict, directory: str | Path) -> list[Path]:
     for name, make in FIGURES.items():
         if (figure := make(document)) is None:
             continue
-        for suffix in ("svg", "png"):
+        for suffix in suffixes:
             path = directory / f"{name}.{suffix}"
-            figure.savefig(path, dpi=150, metadata={"Date": None} if suffix == "svg" else None)
+            said = {"Date": None} if suffix == "svg" else {"Description": measured(document["meta"])}
+            figure.savefig(path, dpi=150, metadata=said)
         plt.close(figure)
         written.append(path)
     return written

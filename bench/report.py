@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench import capstone, table
@@ -57,6 +58,11 @@ def fitness(document: dict) -> str:
     )
 
 
+def _made_from(files: Sequence[Path], target: Path) -> str:
+    links = [f"[{path.name}]({Path(os.path.relpath(path, target.parent)).as_posix()})" for path in files]
+    return f"Made from {', '.join(links)}." if links else ""
+
+
 def _plots(directory: Path, target: Path) -> str:
     found = [(name, text) for name, text in PLOTS.items() if (directory / f"{name}.png").is_file()]
     if not found:
@@ -72,12 +78,14 @@ def text(
     counters: dict | None = None,
     counters_size: int = 2048,
     plots: Path | None = None,
+    files: Sequence[Path] = (),
 ) -> str:
-    """The report as markdown, for a file at `target`; links to plots are relative to it."""
+    """The report as markdown, for a file at `target`; links to plots and `files`, its sources, are relative to it."""
     rows, check = document["rows"], document["self_check"]
     parts = [
         "# Half in, FP32 out: tcgemm against cuBLAS",
         fitness(document),
+        _made_from(files, target),
         markdown(run_table(document), 2),
         "## Results",
         table.error_bar_note(check),
@@ -100,7 +108,7 @@ def text(
         lines = [[entry["problem"], entry["algo"], entry["reason"]] for entry in document["skipped"]]
         parts.append(markdown(Table("Not measured", ["problem", "algo", "reason"], lines, text_columns=3), 2))
     parts.append(capstone.section(document, gate, counters, counters_size))
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+    return "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 def write(path: str | Path, document: dict, **parts: object) -> None:

@@ -10,6 +10,8 @@ NOISY_CV = 0.05
 LEGEND = [
     line.replace("\n", " ")
     for line in (
+        """problem: m,n,k or a cube's side; layouts of A and B, N row-major, T column-major; type; lda+, ldb+: padding
+in elements; a[1:], b[4:]: the operand starts so many elements past a multiple of 256 bytes.""",
         """% cuBLAS: median of ratios paired repeat by repeat; above 100 tcgemm is faster; = within the error bar of
 100 %, ~ CV over 5 %. f32 rows are held against cuBLAS in f16, as the capstone does.""",
         "err: largest error in units of 2^-24 sum|a||b|, on [-1,1] data and on [0,1] data.",

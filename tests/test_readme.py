@@ -7,8 +7,11 @@ import re
 
 import pytest
 
+from bench import plot_style, plots, publish
 from support import ROOT
+from tcgemm.gate import predictions
 
+RUN = ROOT / "bench" / "results" / "h200"
 README = (ROOT / "README.md").read_text()
 KERNELS = (ROOT / "csrc" / "kernels.def").read_text()
 DTYPE_NAMES = {"F16": "FP16", "BF16": "BF16", "F32": "FP32"}
@@ -70,6 +73,27 @@ def test_the_results_section_names_committed_files():
         files = re.findall(r"bench/results/[\w./-]+\.json", section)
         assert files
         assert [name for name in files if not (ROOT / name).exists()] == []
+
+
+def test_what_is_shown_is_the_committed_run():
+    for path, text in publish.texts(RUN, ROOT).items():
+        assert path.read_text() == text, f"{path.name} shows another run than {RUN}: python -m bench publish"
+    measured = plot_style.measured(json.loads((RUN / "compare.json").read_text())["meta"]).encode()
+    old = [name for name in plots.FIGURES if measured not in (RUN / f"{name}.png").read_bytes()]
+    assert old == [], "these plots show another run: python -m bench publish"
+
+
+def test_no_figure_in_the_results_is_typed_by_hand():
+    section = re.search(r"<!-- results -->\n(.*?)<!-- /results -->", README, re.DOTALL)[1]
+    typed = re.sub(r"<!-- (\w+\.json) -->.*?<!-- /\1 -->", "", section, flags=re.DOTALL)
+    assert len(typed) < len(section) / 2
+    assert re.findall(r"\d+\.\d+|\d+ ?%|\d+ of \d+", typed) == []
+
+
+def test_the_predictions_tell_the_committed_outcomes():
+    told = {p.id: p.outcome for p in predictions.load()}
+    for entry in json.loads((RUN / "gate.json").read_text())["predictions"]:
+        assert told[entry["id"]].endswith(f"as predicted. {entry['outcome']}"), "python -m bench publish"
 
 
 def test_the_results_table_is_that_of_the_gate():

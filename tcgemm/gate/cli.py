@@ -64,7 +64,9 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit status: 0 all right, 1 a wrong result, 2 the gate could not run."""
     arguments = parser().parse_args(argv)
-    command = shlex.join(["python", "-m", "tcgemm", "gate", *(sys.argv[2:] if argv is None else argv)])
+    words = ["python", "-m", "tcgemm", "gate", *(sys.argv[2:] if argv is None else argv)]
+    # For `meta`, without the result file's folder, which says nothing about the run.
+    command = shlex.join(Path(word).name if last == "--json" else word for last, word in zip(["", *words], words))
     try:
         judged = predictions.load(arguments.predictions)
         if arguments.record is not None:

@@ -96,7 +96,7 @@ def test_the_capstones_parts_are_all_there(tmp_path):
         "For scale: the reference run on a Tesla T4",
     ):
         assert f"### {heading}" in text
-    assert "| wmma_staged | 1 of 2 | odd float16 | none |" in text
+    assert "| wmma_staged | 1 of 2 | odd float16 | - | none |" in text
     assert "| 32x64 | wmma_staged | 125 | 0 | 2 | 25.0 | 0.9000 |" in text
     assert "Outcome (**not as predicted**): 64x64 won" in text and "reuse counted for more" in text
     assert "Outcome (open): none recorded" in text
@@ -139,3 +139,19 @@ def test_what_was_skipped_is_listed(tmp_path):
     entry = {"problem": "large 8192^3", "algo": "wmma_global", "reason": "one call takes 900 ms"}
     text = report.text(synthetic.document(("quick",), skipped=[entry]), tmp_path / "r.md")
     assert "| large 8192^3 | wmma_global | one call takes 900 ms |" in text
+
+
+@pytest.mark.parametrize(("tree", "told"), [("0" * 40, False), ("1" * 40, True)])
+def test_a_gate_of_other_sources_is_named_as_such(tmp_path, tree, told):
+    gate = GATE | {"meta": synthetic.META | {"csrc_tree": tree, "command": "python -m tcgemm gate --json g.json"}}
+    gate["rows"] = [*GATE["rows"], {"algo": "wmma_staged", "case": "perf", "dtype": "bfloat16", "passed": None}]
+    text = report.text(synthetic.document(("quick",)), tmp_path / "r.md", gate=gate)
+    assert "| wmma_staged | 1 of 3 | odd float16 | perf bfloat16 | none |" in text
+    assert f"csrc_tree {tree}, `python -m tcgemm gate --json g.json`." in text
+    assert ("other sources than those that the comparison measured" in text) is told
+
+
+def test_what_a_prediction_got_wrong_beside_its_bound_is_told(tmp_path):
+    gate = GATE | {"predictions": [GATE["predictions"][1] | {"held": True, "failed_assumption": "more at 4096"}]}
+    text = report.text(synthetic.document(("quick",)), tmp_path / "r.md", gate=gate)
+    assert "Outcome (as predicted): none recorded\n- Assumption that failed: more at 4096" in text

@@ -96,8 +96,9 @@ def test_a_wrong_proposal_of_cublaslt_does_not_count(fake):
 
 
 def test_a_refusal_is_listed_with_its_reason(fake):
-    skipped = _run()["skipped"]
+    skipped = _run([CUBE.but(pad_a=1)])["skipped"]
     assert [(entry["algo"], entry["reason"]) for entry in skipped] == [("wmma_global", "it does not like this")]
+    assert skipped[0]["problem"].endswith(" lda+1")
 
 
 def test_a_rung_that_takes_too_long_is_skipped(fake):

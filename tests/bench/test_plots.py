@@ -5,6 +5,7 @@ import synthetic
 
 from bench import plots
 from bench.__main__ import main
+from bench.problems import Problem
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,24 @@ def test_the_roofline_uses_the_measured_ceilings(whole):
     assert y[1] == y[2] == 800.0
     assert y[0] / x[0] == pytest.approx(4.0)
     assert x[1] == pytest.approx(200.0)  # where both meet
+
+
+def test_the_roofline_ties_auto_to_cublas():
+    problem = Problem("square", 1024, 1024, 1024)
+    document = synthetic.document(("quick",), rows=[synthetic.row(problem, "auto", 0.5, 20.0)])
+    axes = plots.roofline(document).axes[0]
+    (tie,) = next(c for c in axes.collections if c.get_label() == "auto to cuBLAS, same problem").get_segments()
+    # 2 * 1024^3 flop in 40 and 20 us, through 2 MB of each operand and 4 MB of C
+    assert tie[:, 0] == pytest.approx([256.0, 256.0])
+    assert tie[:, 1] == pytest.approx([53.687, 107.374], rel=1e-4)
+
+
+def test_each_problem_has_its_error_bar():
+    document = synthetic.document(("quick",), rows=[synthetic.row(Problem("square", 64, 64, 64), "auto", 0.5, 6.0)])
+    axes = plots.percent_of_cublas(document).axes[0]
+    bars = [c.get_paths()[0].vertices[:, 0] for c in axes.collections if c.get_paths() and len(c.get_offsets()) < 2]
+    bars = [x for x in bars if x.max() > 100]
+    assert [(x.min(), x.max()) for x in bars] == [pytest.approx((100 / 1.03, 103.0))]
 
 
 def test_time_against_n_shows_both_sides_of_the_boundary(whole):

@@ -4,6 +4,7 @@ import pytest
 import synthetic
 
 from bench import results
+from bench.__main__ import command_line
 from bench.problems import Problem
 
 IDENTITY = ["op", "algo", "chosen", "class", "m", "n", "k", "layout", "dtype", "lda", "ldb", "ldc"]
@@ -72,6 +73,21 @@ def test_committed_results_are_valid_and_whole(path):
     document = results.load(path)
     assert document["meta"]["complete"] and "unknown" not in (document["meta"]["csrc_tree"], document["meta"]["cublas"])
     assert all(row["failed"] is None for row in document["rows"])
+
+
+def test_the_command_in_a_file_names_no_folder():
+    words = [
+        "compare",
+        "--json",
+        "/tmp/x/c.json",
+        "--gate",
+        "/tmp/x/gate.json",
+        "--ncu",
+        "/tmp/ncu.csv",
+        "--set",
+        "odd",
+    ]
+    assert command_line(words) == "python -m bench compare --json c.json --gate gate.json --ncu ncu.csv --set odd"
 
 
 def test_load_says_what_is_wrong(tmp_path):

@@ -34,6 +34,7 @@ def test_a_run_writes_a_valid_file(two_cases, tmp_path, capsys):
     assert main(["--device", "cpu", "--algo", "wmma_staged", "--algo", "auto", "--json", str(file)]) == 0
     document = json.loads(file.read_text())
     assert problems_of(document) == []
+    assert document["meta"]["command"].endswith(" --algo auto --json gate.json")
     assert [(row["algo"], row["case"], row["passed"]) for row in document["rows"]] == [
         ("wmma_staged", "unit", True),
         ("wmma_staged", "onefrag", True),
