@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "traffic.h"
+
 namespace tcgemm::emulator {
 
 const char* access_name(Access access) {
@@ -62,42 +64,6 @@ Record Record::make(Access access, const std::source_location& site, uint64_t ad
 
 std::source_location Record::site() const { return std::bit_cast<std::source_location>(key & 0xffffffffffff); }
 
-int count_sectors(const uint64_t* addresses, int count, int bytes, std::vector<uint64_t>* touched) {
-  uint64_t sectors[64];
-  int n = 0;
-  for (int i = 0; i < count; ++i) {
-    const uint64_t first = addresses[i] / 32, last = (addresses[i] + static_cast<uint64_t>(bytes) - 1) / 32;
-    if (n == 0 || sectors[n - 1] != first) sectors[n++] = first;  // neighbours mostly share a sector
-    if (last != first) sectors[n++] = last;
-  }
-  if (!std::is_sorted(sectors, sectors + n)) std::sort(sectors, sectors + n);
-  n = static_cast<int>(std::unique(sectors, sectors + n) - sectors);
-  if (touched != nullptr) touched->insert(touched->end(), sectors, sectors + n);
-  return n;
-}
-
-int count_wavefronts(const uint64_t* addresses, const int* lanes, int count, int bytes) {
-  const int per_pass = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
-  int wavefronts = 0;
-  for (int i = 0; i < count;) {
-    uint64_t words[64];
-    int n = 0;
-    const int pass = lanes[i] / per_pass;
-    for (; i < count && lanes[i] / per_pass == pass; ++i) {
-      const uint64_t first = addresses[i] / 4, last = (addresses[i] + static_cast<uint64_t>(bytes) - 1) / 4;
-      for (uint64_t word = first; word <= last; ++word) {
-        if (n == 0 || words[n - 1] != word) words[n++] = word;
-      }
-    }
-    if (!std::is_sorted(words, words + n)) std::sort(words, words + n);
-    n = static_cast<int>(std::unique(words, words + n) - words);
-    int used[32] = {}, worst = 0;
-    for (int w = 0; w < n; ++w) worst = std::max(worst, ++used[words[w] % 32]);
-    wavefronts += worst;
-  }
-  return wavefronts;
-}
-
 void Counts::add(const Counts& other) {
   for (const auto& [key, row] : other.rows) {
     Row& mine = rows[key];
@@ -118,33 +84,39 @@ void Counts::add(const Counts& other) {
 }
 
 void Counts::add_access(int warp, Interval& interval, uint64_t key, int space, const uint64_t* addresses,
-                        const int* lanes, int count, int bytes) {
+                        const int* lanes, int count, int bytes, const uint64_t* to) {
   Row& row = rows[{key, space, warp}];
   ++row.instructions;
   if (count == 0) return;
   ++row.requests;
   row.bytes += int64_t{count} * bytes;
+  const Access access = Record{key, 0}.access();
   if (space < Interval::kSpaces) {
-    const Access access = Record{key, 0}.access();
     const bool store = access == Access::kGlobalStore || access == Access::kFragmentStore;
-    row.sectors += count_sectors(addresses, count, bytes, &interval.sectors[space][store ? 1 : 0]);
+    const int sectors = count_sectors(addresses, count, bytes, &interval.sectors[space][store ? 1 : 0]);
+    row.sectors += to == nullptr ? sectors : count_copy_sectors(addresses, to, count);
   } else {
-    row.wavefronts += count_wavefronts(addresses, lanes, count, bytes);
+    row.wavefronts += count_wavefronts(addresses, lanes, count, bytes, access == Access::kSharedLoad);
   }
 }
 
-void Counts::add_column(int warp, Interval& interval, const Column& column, int size) {
-  uint64_t addresses[32];
+void Counts::add_column(int warp, Interval& interval, const Column& column, const std::vector<Record>* const* lists,
+                        int size) {
+  const bool copy = Record{column.key, 0}.access() == Access::kAsyncLoad;
+  uint64_t addresses[32], to[32];
   int lanes[32], count = 0, space = -1;
   for (int lane = 0; lane < size; ++lane) {
     if (column.at[lane] < 0) continue;
     const Record record{column.key, column.where[lane]};
     if (space < 0 || record.active()) space = record.space();
     if (!record.active()) continue;
+    // The record behind a cp.async's global side is its shared side.
+    if (copy) to[count] = (*lists[lane])[static_cast<size_t>(column.at[lane]) + 1].address();
     addresses[count] = record.address();
     lanes[count++] = lane;
   }
-  add_access(warp, interval, column.key, space, addresses, lanes, count, Record{column.key, 0}.bytes());
+  add_access(warp, interval, column.key, space, addresses, lanes, count, Record{column.key, 0}.bytes(),
+             copy ? to : nullptr);
 }
 
 void Counts::close(Interval& interval) {

@@ -72,7 +72,7 @@ struct Column {
 struct Row {
   int64_t instructions = 0;  // executed by at least one lane
   int64_t requests = 0;      // with at least one active lane
-  int64_t sectors = 0;       // 32-byte sectors, distinct within a request
+  int64_t sectors = 0;       // 32-byte sectors, distinct within a request; of a cp.async, see count_copy_sectors
   int64_t wavefronts = 0;    // shared memory, 32 banks of 4 bytes
   int64_t bytes = 0;         // that active lanes asked for
 };
@@ -92,19 +92,16 @@ struct Counts {
   int64_t barriers = 0;
 
   void add(const Counts& other);
-  // One instruction of a warp: `count` active lanes (their numbers in `lanes`) access `bytes` each.
+  // One instruction of a warp: `count` active lanes (their numbers in `lanes`) access `bytes` each. `to`: where a
+  // cp.async puts each lane's bytes.
   void add_access(int warp, Interval& interval, uint64_t key, int space, const uint64_t* addresses, const int* lanes,
-                  int count, int bytes);
-  void add_column(int warp, Interval& interval, const Column& column, int size);
+                  int count, int bytes, const uint64_t* to = nullptr);
+  // `lists`: the records of `size` lanes that `column` was merged from.
+  void add_column(int warp, Interval& interval, const Column& column, const std::vector<Record>* const* lists,
+                  int size);
   // The interval between two barriers ends.
   void close(Interval& interval);
 };
-
-// 32-byte sectors that the addresses touch. Appends them to `touched` unless it is null.
-int count_sectors(const uint64_t* addresses, int count, int bytes, std::vector<uint64_t>* touched);
-// Passes that shared memory needs: a lane's 8 or 16 bytes are served to 16 or 8 lanes at a time, and each pass
-// takes as long as its busiest bank. `lanes`: which lane each address belongs to.
-int count_wavefronts(const uint64_t* addresses, const int* lanes, int count, int bytes);
 
 // Lines up the records of `size` lanes by (site, access, how many times the lane has been there), so that lanes
 // that took different paths still meet, and calls visit for each instruction, in the order of the program.

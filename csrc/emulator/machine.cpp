@@ -69,7 +69,7 @@ void flush(Warp& warp, bool end_of_interval) {
     const Access access = Record{column.key, 0}.access();
     const bool memory = access != Access::kRegisterRead && access != Access::kRegisterWrite;
     if (memory && session->options().counts) {
-      block.counts.add_column(warp.index, warp.interval, column, warp.size);
+      block.counts.add_column(warp.index, warp.interval, column, lists, warp.size);
     }
     if (block.traced) session->trace.add_column(warp, column);
   });
@@ -92,7 +92,8 @@ void record(Access access, const Site& site, uint64_t address, int bytes, int sp
     values.valid = valid;
     lane.values.push_back(values);
   }
-  if (lane.records.size() >= kMaxRecords) stop(State::kFull);
+  // Not between the two records of a cp.async, which are counted together.
+  if (lane.records.size() >= kMaxRecords && access != Access::kAsyncLoad) stop(State::kFull);
 }
 
 void block_barrier(Site site) {

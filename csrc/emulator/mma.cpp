@@ -6,6 +6,7 @@
 #include "convert.h"
 #include "fragments.h"
 #include "session.h"
+#include "traffic.h"
 
 namespace tcgemm::emulator {
 namespace {
@@ -80,11 +81,12 @@ void count_rows(Warp& warp, const void* const* all) {
   }
   if (!warp.block->traced) return;
   const int array = session->trace.number(args.registers, warp.lanes[0]->stack_top);
+  const int wavefronts = count_wavefronts(addresses, lanes, kWarpSize, 16, false);
   session->trace.add_event(warp.index, Access::kLoadMatrix, args.site,
                            ",\"array\":" + std::to_string(array) +
                                ",\"space\":" + std::to_string(region.space - kFirstSharedSpace) + ",\"index\":[" +
                                index + "],\"transposed\":" + (args.transposed ? "true" : "false") +
-                               ",\"wavefronts\":" + std::to_string(count_wavefronts(addresses, lanes, kWarpSize, 16)));
+                               ",\"wavefronts\":" + std::to_string(wavefronts));
 }
 
 void load_all(Warp& warp, const void* const* all) {

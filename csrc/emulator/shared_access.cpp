@@ -76,13 +76,15 @@ void copy_async(const View& tile, int64_t at, Extent* a, int64_t i, int valid, i
     session->report(Fault::kOutOfBounds, site, a, i + e, [&] { return "cp.async reads " + a->place(i + e); });
   }
   record(Access::kAsyncLoad, site, valid > 0 ? from : 0, 16, a->space, valid > 0, copy.bytes, 0, valid);
-  if (copy.first < 0) return;
   Region& region = *tile.region;
-  check_write(region, copy.first, 16, false, true, site);
-  std::memset(region.bytes + copy.first, 0xff, 16);  // nobody may rely on what was there, nor on what will be
-  record(Access::kAsyncStore, site, static_cast<uint64_t>(region.offset + copy.first), 16, region.space, true,
-         copy.bytes);
-  current->groups.back().push_back(copy);
+  const bool inside = copy.first >= 0;
+  if (inside) {
+    check_write(region, copy.first, 16, false, true, site);
+    std::memset(region.bytes + copy.first, 0xff, 16);  // nobody may rely on what was there, nor on what will be
+    current->groups.back().push_back(copy);
+  }
+  record(Access::kAsyncStore, site, inside ? static_cast<uint64_t>(region.offset + copy.first) : 0, 16, region.space,
+         inside, copy.bytes);
 }
 
 void copy_async_commit(Site) { current->groups.emplace_back(); }

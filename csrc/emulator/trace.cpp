@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "machine.h"
 #include "session.h"
+#include "traffic.h"
 
 namespace tcgemm::emulator {
 
@@ -148,7 +149,7 @@ std::string Trace::global_details(const Lanes& lanes, Access access, int bytes) 
   return out + "]";
 }
 
-std::string Trace::shared_details(const Lanes& lanes, int bytes) const {
+std::string Trace::shared_details(const Lanes& lanes, Access access, int bytes) const {
   const Region& region = *lanes.warp.block->shared.regions()[static_cast<size_t>(lanes.space - kFirstSharedSpace)];
   const int element = region.dynamic && bytes == 4 ? 4 : region.element_bytes;
   const std::vector<uint64_t> addresses = lanes.addresses();
@@ -159,8 +160,8 @@ std::string Trace::shared_details(const Lanes& lanes, int bytes) const {
               }) +
          ",\"values\":" + list(lanes.active, [&](int lane) { return value(lanes.values(lane).word, bytes, element); }) +
          ",\"wavefronts\":" +
-         std::to_string(
-             count_wavefronts(addresses.data(), lanes.active.data(), static_cast<int>(addresses.size()), bytes));
+         std::to_string(count_wavefronts(addresses.data(), lanes.active.data(), static_cast<int>(addresses.size()),
+                                         bytes, access == Access::kSharedLoad));
 }
 
 void Trace::add_column(Warp& warp, const Column& column) {
@@ -176,7 +177,7 @@ void Trace::add_column(Warp& warp, const Column& column) {
   add_event(warp.index, access, any.site(),
             head + (registers                         ? register_details(lanes, bytes)
                     : lanes.space < kFirstSharedSpace ? global_details(lanes, access, bytes)
-                                                      : shared_details(lanes, bytes)));
+                                                      : shared_details(lanes, access, bytes)));
 }
 
 }  // namespace tcgemm::emulator

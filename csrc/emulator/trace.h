@@ -39,7 +39,7 @@ class Trace {
   std::string value(const uint32_t* words, int bytes, int element_bytes) const;
   std::string register_details(const Lanes& lanes, int bytes) const;
   std::string global_details(const Lanes& lanes, Access access, int bytes) const;
-  std::string shared_details(const Lanes& lanes, int bytes) const;
+  std::string shared_details(const Lanes& lanes, Access access, int bytes) const;
 
   bool wanted(int warp) const { return only_warp_ < 0 || only_warp_ == warp; }
 

@@ -1,4 +1,4 @@
-// Sectors and wavefronts, against figures that were measured on an H200 or follow from the addresses.
+// Requests and sectors, against figures that were measured on an H200 or follow from the addresses.
 #include <cmath>
 
 #include "harness.h"
@@ -115,70 +115,6 @@ void vector_loads_at_an_edge() {
   EXPECT_EQUAL(bench.get().counts().reads_per_thread, 3);
 }
 
-template <class T, int WIDTH>
-__global__ void shared_read(Global<float> c, int by) {
-  __shared__ SharedArray<T, 4096> tile;
-  const int lane = static_cast<int>(threadIdx.x);
-  for (int i = lane; i < 4096; i += 32) tile[i] = T(1.0f);
-  __syncthreads();
-  if constexpr (WIDTH == 1) {
-    c[lane] = static_cast<float>(static_cast<T>(tile[lane * by]));
-  } else {
-    const Vec<T, WIDTH> x = load_vec<WIDTH>(SharedSpan<T>(tile), lane * by);
-    c[lane] = static_cast<float>(x.v[0]);
-  }
-}
-
-template <class T, int WIDTH>
-int64_t read_wavefronts(int by) {
-  Bench bench;
-  Buffer<float> c(32);
-  launch(shared_read<T, WIDTH>, {.blocks = 1, .threads = 32}, kNoStream, bench.output("C", c.data(), 1, 32, 32), by);
-  EXPECT_CLEAN(bench);
-  return bench.sum(Access::kSharedLoad).wavefronts;
-}
-
-void banks() {
-  EXPECT_EQUAL((read_wavefronts<float, 1>(1)), 1);
-  EXPECT_EQUAL((read_wavefronts<float, 1>(0)), 1);  // a broadcast
-  EXPECT_EQUAL((read_wavefronts<float, 1>(2)), 2);
-  EXPECT_EQUAL((read_wavefronts<float, 1>(32)), 32);
-  EXPECT_EQUAL((read_wavefronts<float, 1>(33)), 1);
-  EXPECT_EQUAL((read_wavefronts<__half, 1>(1)), 1);  // two lanes share a word
-  EXPECT_EQUAL((read_wavefronts<float, 2>(2)), 2);   // 8 bytes: two passes of 16 lanes
-  EXPECT_EQUAL((read_wavefronts<float, 4>(4)), 4);   // 16 bytes: four passes of 8
-  EXPECT_EQUAL((read_wavefronts<float, 4>(32)), 32);
-}
-
-// A fragment load from a tile with lines of LD halves (SEEDS.md, B6.3, measured).
-template <Major MAJOR>
-__global__ void load_one(Global<float> c, int ld) {
-  __shared__ SharedArray<__half, 16 * 144> tile;
-  const int lane = static_cast<int>(threadIdx.x);
-  for (int i = lane; i < 16 * 144; i += 32) tile[i] = __half(1.0f);
-  __syncthreads();
-  FragmentA<__half, MAJOR> frag;
-  load_fragment(frag, SharedSpan<__half>(tile), 0, ld);
-  c[lane] = 0.0f;
-}
-
-int64_t load_wavefronts(int ld, int arch = 90, int64_t instructions = 1) {
-  Options options;
-  options.arch = arch;
-  Bench bench(options);
-  Buffer<float> c(32);
-  launch(load_one<Major::kRow>, {.blocks = 1, .threads = 32}, kNoStream, bench.output("C", c.data(), 1, 32, 32), ld);
-  EXPECT_CLEAN(bench);
-  EXPECT_EQUAL(bench.sum(Access::kFragmentLoad).instructions, instructions);
-  return bench.sum(Access::kFragmentLoad).wavefronts;
-}
-
-void padding_of_fragment_loads() {
-  const int measured[][2] = {{16, 8}, {24, 4}, {32, 16}, {128, 32}, {136, 4}, {144, 8}};
-  for (const auto& [ld, wavefronts] : measured) EXPECT_EQUAL(load_wavefronts(ld), wavefronts);
-  EXPECT_EQUAL(load_wavefronts(24, 75, 2), 4);  // LDSM.x2 twice
-}
-
 // TC-01: the whole of a 16x16 product; 16 + 16 distinct sectors.
 __global__ void one_fragment(Global<const __half> a, Global<const __half> b, Global<float> c) {
   FragmentA<__half, Major::kRow> frag_a;
@@ -217,8 +153,6 @@ void test_counts() {
   rows_one_and_two_of_the_table();
   guarded_loads_are_counted_exactly();
   vector_loads_at_an_edge();
-  banks();
-  padding_of_fragment_loads();
   fragments_from_global_memory();
 }
 

@@ -100,6 +100,7 @@ void test_operands();
 void test_copies();
 void test_fragments();
 void test_counts();
+void test_traffic();
 void test_mma();
 
 }  // namespace tcgemm::emulator

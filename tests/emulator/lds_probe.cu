@@ -1,6 +1,7 @@
 // What shared memory charges for reads that share addresses. compare_ncu.py profiles it: each kernel executes kReads
 // reads in one warp, and wavefronts over instructions is the answer. The emulator's rule (count_wavefronts) is: 32, 16
-// or 8 lanes a pass for 4, 8 or 16 bytes, whatever their addresses.
+// or 8 lanes a pass for 4, 8 or 16 bytes, and twice as many of 8 or 16 bytes where lanes 2i and 2i + 1 share addresses.
+// Not measured yet: alternating (lanes i and i ^ 2 share), mixed (half of the warp shares), and inactive lanes.
 #include <cstdio>
 
 constexpr int kReads = 1024;
@@ -16,46 +17,54 @@ __device__ float read(unsigned address) {
   return x + y + z + w;
 }
 
-// Lane l reads the item (its BYTES bytes) number `item`.
+// Lane l reads the item (its BYTES bytes) number `item`, if it is active.
 template <int BYTES>
-__device__ void read_items(int item, float* out) {
+__device__ void read_items(int item, bool active, float* out) {
   __shared__ __align__(1024) float tile[1024];
   for (int i = threadIdx.x; i < 1024; i += 32) tile[i] = static_cast<float>(i);
   __syncthreads();
   const unsigned base = static_cast<unsigned>(__cvta_generic_to_shared(tile)) + item * BYTES;
   float sum = 0.0f;
+  if (active) {
 #pragma unroll 8
-  for (int i = 0; i < kReads; ++i) sum += read<BYTES>(base);
+    for (int i = 0; i < kReads; ++i) sum += read<BYTES>(base);
+  }
   out[threadIdx.x] = sum;
 }
 
-// name: bytes, then which lanes share an item.
-#define PROBE(name, bytes, item)                                  \
+// name, bytes, the lane's item, whether the lane is active. The name says which lanes share an item.
+// clang-format off
+#define PATTERNS(each, bytes)                       \
+  each(distinct, bytes, l, true)                    \
+  each(pairs, bytes, l / 2, true)                   \
+  each(fours, bytes, l / 4, true)                   \
+  each(eights, bytes, l / 8, true)                  \
+  each(halves, bytes, l % 16, true)                 \
+  each(quarters, bytes, l % 8, true)                \
+  each(all, bytes, l * 0, true)                     \
+  each(alternating, bytes, l / 4 * 2 + l % 2, true) \
+  each(mixed, bytes, l < 16 ? l / 2 : l, true)      \
+  each(even_lanes, bytes, l / 2, l % 2 == 0)        \
+  each(lower_half, bytes, l, l < 16)
+// clang-format on
+
+#define PROBE(name, bytes, item, active)                          \
   extern "C" __global__ void probe_##bytes##_##name(float* out) { \
     const int l = static_cast<int>(threadIdx.x);                  \
-    read_items<bytes>(item, out);                                 \
+    read_items<bytes>(item, active, out);                         \
   }
-#define PROBES(bytes)        \
-  PROBE(distinct, bytes, l)  \
-  PROBE(pairs, bytes, l / 2) \
-  PROBE(fours, bytes, l / 4) \
-  PROBE(eights, bytes, l / 8) PROBE(halves, bytes, l % 16) PROBE(quarters, bytes, l % 8) PROBE(all, bytes, l * 0)
+PATTERNS(PROBE, 4)
+PATTERNS(PROBE, 8)
+PATTERNS(PROBE, 16)
 
-PROBES(4)
-PROBES(8)
-PROBES(16)
-
-#define RUN(name, bytes) probe_##bytes##_##name<<<1, 32>>>(out);
-#define RUN_ALL(bytes) \
-  RUN(distinct, bytes) \
-  RUN(pairs, bytes) RUN(fours, bytes) RUN(eights, bytes) RUN(halves, bytes) RUN(quarters, bytes) RUN(all, bytes)
+#define RUN(name, bytes, item, active) probe_##bytes##_##name<<<1, 32>>>(out);
 
 int main() {
   float* out = nullptr;
   if (cudaMalloc(&out, 32 * sizeof(float)) != cudaSuccess) return 1;
-  RUN_ALL(4)
-  RUN_ALL(8)
-  RUN_ALL(16)
+  PATTERNS(RUN, 4)
+  PATTERNS(RUN, 8)
+  PATTERNS(RUN, 16)
   const cudaError_t error = cudaDeviceSynchronize();
   if (error != cudaSuccess) std::fprintf(stderr, "%s\n", cudaGetErrorString(error));
   return error == cudaSuccess ? 0 : 1;

@@ -7,6 +7,7 @@ int main() {
   tcgemm::emulator::test_copies();
   tcgemm::emulator::test_fragments();
   tcgemm::emulator::test_counts();
+  tcgemm::emulator::test_traffic();
   tcgemm::emulator::test_mma();
   return test::finish();
 }
