@@ -26,6 +26,9 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="measure (needs a CUDA device)")
     arguments.add(compare)
     compare.add_argument("--algo", help="comma-separated rungs, or auto (default: every rung and auto)")
+    compare.add_argument(
+        "--peers", nargs="?", const="all", metavar="NAMES", help="also other libraries: cutlass, quack (default: both)"
+    )
     compare.add_argument("--repeats", type=int, default=50, help="rounds a measurement (default 50)")
     compare.add_argument(
         "--seconds", type=float, default=0.3, help="but no longer than this a measurement (0.3; auto: 4x)"
@@ -85,7 +88,7 @@ def compare(options: argparse.Namespace) -> int:
     if not torch.cuda.is_available():
         print(NO_GPU)
         return 0
-    from bench import calls
+    from bench import calls, peers
     from bench import compare as comparison
     from bench.timing import Effort
 
@@ -96,11 +99,12 @@ def compare(options: argparse.Namespace) -> int:
         Effort(options.repeats, options.seconds),
         command_line(sys.argv[1:]),
         say=lambda line: print(line, flush=True),
+        peer_names=peers.chosen(options.peers),
     )
     document = comparison.run(problems, session, options.json, options.total_seconds, _progress)
     show(document, options.rows)
     outputs(document, options)
-    failed = any(row["failed"] for row in document["rows"])
+    failed = any(row["failed"] for row in document["rows"] if not row.get("peer"))
     return 1 if failed or not document["meta"]["complete"] or not results.timed(document["rows"]) else 0
 
 
@@ -110,10 +114,10 @@ def show(document: dict, which: str | None) -> None:
 
     rows = document["rows"]
     if which == "auto" or (which is None and len(rows) > FEW_ROWS):
-        rows = [row for row in rows if row["algo"] == "auto" or row["failed"]]
+        rows = [row for row in rows if row["algo"] == "auto" or row["failed"] or row.get("peer")]
     tables = [
         table.main_table(rows, document["self_check"]),
-        table.more_table([r for r in rows if r["algo"] == "auto"]),
+        table.more_table([row for row in rows if row["algo"] == "auto" or row.get("peer")]),
     ]
     tables += [table.host_table(document["host"])] if document["host"] else []
     render.printer()([*tables, table.summary_table(document["rows"])])

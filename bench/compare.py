@@ -1,15 +1,16 @@
-"""Runs the comparison: every rung and `auto` against cublas_mm, problem by problem, and keeps the result file."""
+"""Runs the comparison: every rung, auto and the peers against cublas_mm, problem by problem; keeps the result file."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
 
-from bench import calls, device, host, stats, timing
+from bench import calls, device, host, peers, stats, timing
 from bench.measure import Measurement, Session, Skipped
+from bench.peers.row import row as peer_row
 from bench.problems import Problem
 from bench.results import label, save
 from bench.subject import operand, too_large
@@ -23,7 +24,9 @@ FIT_CV_FROM_US = 25.0
 WATCHED_SHARE = 0.1  # the share of such rows from which the run is called unfit
 
 
-def begin(algos: list[str] | None, effort: Effort, command: str, say: Callable[[str], None]) -> Session:
+def begin(
+    algos: list[str] | None, effort: Effort, command: str, say: Callable[[str], None], peer_names: Sequence[str] = ()
+) -> Session:
     """A session on the current device: its meta and its ceilings are known, nothing of ours is measured yet."""
     calls.require()
     monitor = device.Monitor()
@@ -37,9 +40,11 @@ def begin(algos: list[str] | None, effort: Effort, command: str, say: Callable[[
         "unfit": [],
     }
     session = Session(effort, algos, timer, monitor, document, say)
+    session.peers, state = peers.load(peer_names, say)
     session.ceilings = device.ceilings(timer)
     document["meta"] |= {
         "ceilings": session.ceilings,
+        "peers": state,
         "cublaslt": "best of 16 heuristics, 64 MB workspace" if calls.has_lt() else "absent",
         "method": {
             "flush_bytes": timing.FLUSH_BYTES,
@@ -89,6 +94,11 @@ def one_problem(problem: Problem, session: Session) -> None:
                 rows.append(measurement.row(algo, shared))
             except Skipped as reason:
                 skipped.append({"problem": name, "algo": algo, "reason": str(reason)})
+        for peer in session.peers_for(problem):
+            try:
+                rows.append(peer_row(measurement, peer, shared))
+            except Skipped as reason:
+                skipped.append({"problem": name, "algo": peer.algo, "reason": str(reason)})
         measurement.on_other_data(rows)
     except torch.OutOfMemoryError:
         skipped.append({"problem": name, "algo": "all that is missing", "reason": "the device's memory ran out"})

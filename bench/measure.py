@@ -1,17 +1,19 @@
-"""Measures one problem: each rung checked first, then timed in pairs with cublas_mm."""
+"""Measures one problem: each rung checked first (peers: peers/row.py), then timed in pairs with cublas_mm."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bench import accuracy, calls, device, stats, timing
+from bench.peers import PREFIX, Peer
 from bench.problems import Problem
 from bench.shapes import AUTO_ONLY, work
 from bench.subject import fill, subject
 from bench.timing import Effort
 
 SLOWEST_CALL_US = 0.2e6  # a rung that takes longer on a problem is not timed on it
+TRIAL = Effort(5, 0.2, 3)  # to find the fastest of several calls
 HOT_UNTIL_US = 3000  # above it a launch no longer shows, and the sustained figure says more
 HOST_UNTIL_US = 200  # above it the host waits for the device
 SUSTAINED_FROM_FLOP = 1e11
@@ -19,7 +21,7 @@ NORMAL_FROM_FLOP = 1e10
 
 
 class Skipped(Exception):
-    """Why a rung was not measured on a problem."""
+    """Why a rung or a peer was not measured on a problem."""
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Session:
     document: dict
     say: Callable[[str], None] = print
     ceilings: dict[str, float] = field(default_factory=dict)
+    peers: Sequence[Peer] = ()
 
     def algos_for(self, problem: Problem) -> list[str]:
         if self.algos:
@@ -40,6 +43,10 @@ class Session:
         if problem.name in AUTO_ONLY:
             return ["auto"]
         return ["auto", *calls.rungs(problem.dtype)]
+
+    def peers_for(self, problem: Problem) -> Sequence[Peer]:
+        """Peers multiply halves, and are not measured on sets that are auto's alone."""
+        return () if problem.dtype == "float32" or problem.name in AUTO_ONLY else self.peers
 
 
 class Measurement:
@@ -55,6 +62,7 @@ class Measurement:
         self.base_errors, _ = self.base.check(self.matched)
         if self.base_errors.wrong:
             raise RuntimeError(f"cuBLAS itself is wrong in {self.base_errors.wrong} elements")
+        self.measured: dict[str, calls.Call] = {}  # by algo: the call of each row
 
     def shared(self) -> dict:
         """Columns of the calls that are no rungs, in rounds of their own."""
@@ -77,29 +85,42 @@ class Measurement:
                 self.session.say(f"a proposal of cublasLt raised: {error}")
         if len(right) < 2:
             return right[0] if right else None
-        trials = self.session.timer.cold(right, Effort(5, 0.2, 3))
+        trials = self.session.timer.cold(right, TRIAL)
         return min(zip(right, trials), key=lambda pair: stats.median(pair[1]))[0]
 
     def row(self, algo: str, shared: dict) -> dict:
         """The row of one rung; without times when it fails its check. Raises Skipped when it refuses or is too slow."""
-        p, session = self.p, self.session
         explanation = calls.explain(self.subject.a, self.subject.b, algo)
         if explanation.chosen is None:
             raise Skipped(explanation.reason)
-        call = calls.ours(self.subject.a, self.subject.b, algo)
+        call = self.measured[algo] = calls.ours(self.subject.a, self.subject.b, algo)
         errors, once_us = self.subject.check(call)
-        row = self._identity(algo, explanation.chosen) | shared | self._accuracy(errors)
+        row = self.identity(algo, explanation.chosen) | shared | self.accuracy_of(errors)
         if errors.wrong:
             return row | {"failed": f"{errors.wrong} elements break the tolerance: not timed"}
         if once_us > SLOWEST_CALL_US:  # unless it was the first call's set-up that took so long
             once_us = self.subject.check(call)[1]
         if once_us > SLOWEST_CALL_US:
             raise Skipped(f"one call takes {once_us / 1e3:.0f} ms")
-        effort = session.effort if algo != "auto" else session.effort.but(seconds=4 * session.effort.seconds)
+        row |= self.times(algo, call)
+        if self._in_full(algo):
+            row |= self.sustained(call, row) | self._host(call, row)
+        return row
+
+    def _in_full(self, algo: str) -> bool:
+        """Whether the row has all columns: rungs do when named on the command line, auto and peers always."""
+        return algo == "auto" or algo.startswith(PREFIX) or bool(self.session.algos)
+
+    def times(self, algo: str, call: calls.Call) -> dict:
+        """Device times in rounds with cuBLAS, cold and hot. Longest for what claims are made about."""
+        p, session = self.p, self.session
+        effort = session.effort
+        if algo == "auto" or algo.startswith(PREFIX):
+            effort = effort.but(seconds=4 * effort.seconds)
         own, base = session.timer.cold([call, self.matched], effort)
         us, base_us = stats.median(own), stats.median(base)
         low, high = stats.quartiles([b / o for b, o in zip(base, own)])
-        row |= {
+        found = {
             "us": us,
             "cv": stats.cv(own),
             "cublas_us": base_us,
@@ -113,26 +134,29 @@ class Measurement:
         if us < HOT_UNTIL_US and base_us < HOT_UNTIL_US:
             count = max(2, min(50, int(1000 / max(us, base_us))))
             try:
-                row["hot_us"], row["cublas_hot_us"] = timing.hot([call, self.matched], count)
+                found["hot_us"], found["cublas_hot_us"] = timing.hot([call, self.matched], count)
             except RuntimeError as error:  # a call that cannot be captured costs this column, not the run
                 session.say(f"no hot time for {algo}: {error}")
-        if algo == "auto" or session.algos:
-            row |= self._more(call, us, base_us)
-        return row
-
-    def _more(self, call: calls.Call, us: float, base_us: float) -> dict:
-        """Columns for the rung that models get: under steady load, and as the host sees it."""
-        found = {}
-        if work(self.p).flop > SUSTAINED_FROM_FLOP and self.p.name not in AUTO_ONLY:
-            found["sustained_us"], found["cublas_sustained_us"] = timing.sustained(
-                [call, self.matched], [us, base_us], 0.4
-            )
-        if us < HOST_UNTIL_US and self.p.dtype != "float32":
-            found["host_us"] = timing.host_visible(call, 0.03).us
-            found["torch_host_us"] = timing.host_visible(calls.same_work(self.subject.a, self.subject.b), 0.03).us
         return found
 
-    def _identity(self, algo: str, chosen: str | None) -> dict:
+    def sustained(self, call: calls.Call, row: dict) -> dict:
+        """Columns under steady load."""
+        if work(self.p).flop <= SUSTAINED_FROM_FLOP or self.p.name in AUTO_ONLY:
+            return {}
+        own, base = timing.sustained([call, self.matched], [row["us"], row["cublas_us"]], 0.4)
+        return {"sustained_us": own, "cublas_sustained_us": base}
+
+    def _host(self, call: calls.Call, row: dict) -> dict:
+        """Columns as the host sees a call. Not for peers: how they are called here is ours, not theirs."""
+        if row["us"] >= HOST_UNTIL_US or self.p.dtype == "float32":
+            return {}
+        torch_call = calls.same_work(self.subject.a, self.subject.b)
+        return {
+            "host_us": timing.host_visible(call, 0.03).us,
+            "torch_host_us": timing.host_visible(torch_call, 0.03).us,
+        }
+
+    def identity(self, algo: str, chosen: str | None) -> dict:
         p, need, rates = self.p, work(self.p), self.session.ceilings
         empty = (
             "us",
@@ -177,7 +201,7 @@ class Measurement:
             "floor_us": stats.floor_us(need.flop, need.bytes, rates[f"{p.dtype}_tflops"], rates["copy_tb_s"]),
         }
 
-    def _accuracy(self, errors: accuracy.Errors) -> dict:
+    def accuracy_of(self, errors: accuracy.Errors) -> dict:
         return {
             "max_err": errors.max_err,
             "bias": errors.bias,
@@ -193,8 +217,7 @@ class Measurement:
             each.fold()
         base_errors, _ = self.base.check(self.matched, of_absolute=True)
         for row in rows:
-            call = calls.ours(self.subject.a, self.subject.b, row["algo"])
-            errors, _ = self.subject.check(call, of_absolute=True)
+            errors, _ = self.subject.check(self.measured[row["algo"]], of_absolute=True)
             row |= {
                 "max_err_01": errors.max_err,
                 "bias_01": errors.bias,
@@ -210,7 +233,7 @@ class Measurement:
             fill(each.a, "a", "normal")
             fill(each.b, "b", "normal")
         for row in rows:
-            if row["us"] is not None and (row["algo"] == "auto" or self.session.algos):
-                call = calls.ours(self.subject.a, self.subject.b, row["algo"])
+            if row["us"] is not None and self._in_full(row["algo"]):
+                call = self.measured[row["algo"]]
                 own, base = self.session.timer.cold([call, self.matched], self.session.effort.but(repeats=20))
                 row |= {"normal_us": stats.median(own), "normal_ratio": stats.paired_ratio(base, own)}

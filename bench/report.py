@@ -38,6 +38,7 @@ def run_table(document: dict) -> Table:
             "seconds",
         )
     ]
+    lines += [[f"peer {name}", state] for name, state in (meta.get("peers") or {}).items()]
     for name, unit in (("sm_mhz", "MHz"), ("celsius", "C"), ("watts", "W")):
         low_high = state.get(name)
         lines.append([name, f"{low_high[0]:.0f} to {low_high[1]:.0f} {unit}" if low_high else "not read"])
@@ -99,7 +100,7 @@ def text(
         made.notes = [note for note in made.notes if note.startswith("FAILED")]
         parts.append(markdown(made))
     parts.append("\n".join(f"- {note}" for note in table.LEGEND))
-    further = [row for row in timed(rows) if row["algo"] == "auto"]
+    further = [row for row in timed(rows) if row["algo"] == "auto" or row.get("peer")]
     if further:
         parts.append(markdown(table.more_table(further), 2))
     if document.get("host"):

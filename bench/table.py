@@ -53,8 +53,9 @@ def _against_cublas(row: dict, self_check: list[dict]) -> str:
 
 
 def _algo(row: dict) -> str:
-    """The rung; for auto also what it chose."""
-    return f"auto > {row['chosen']}" if row["algo"] == "auto" and row["chosen"] else row["algo"]
+    """The rung; for auto and a peer also what it chose."""
+    chose = row["chosen"] and (row["algo"] == "auto" or row.get("peer"))
+    return f"{row['algo']} > {row['chosen']}" if chose else row["algo"]
 
 
 def error_bar_note(self_check: list[dict]) -> str:

@@ -114,6 +114,8 @@ def fake(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
         return run
 
+    state.call = call
+
     def explain(a: torch.Tensor, b: torch.Tensor, algo: str) -> tcgemm.Explanation:
         reason = state.refused.get(algo)
         return tcgemm.Explanation(None if reason else algo.replace("auto", "wmma_staged"), reason or "", 1, 16, 0)

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 import tcgemm
-from bench import calls, compare, device, host, profile, results, stats, timing
+from bench import calls, compare, device, host, peers, profile, results, stats, timing
 from bench.accuracy import reference
+from bench.peers import cutlass
 from bench.problems import Problem
 from bench.shapes import work
 from bench.subject import operand, subject
@@ -91,6 +92,34 @@ def test_every_call_computes_the_product():
     for name, call in calls.other_work(a, b).items():
         torch.testing.assert_close(call().double(), wanted, rtol=1e-2, atol=5e-2, msg=name)
     assert torch.backends.cuda.matmul.fp32_precision != "tf32"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("layout", ["NN", "NT"])
+@pytest.mark.parametrize("name", ["cutlass", "quack"])
+def test_a_peer_that_is_here_computes_the_product(name, layout, dtype, monkeypatch):
+    def not_now():
+        raise peers.Absent("it would have to be compiled, which takes minutes")
+
+    monkeypatch.setattr(cutlass, "nvcc", not_now)
+    found, state = peers.load([name], say=lambda line: None)
+    if not found:
+        pytest.skip(f"{name}: {state[name]}")
+    p = Problem("x", 320, 272, 200, layout=layout, dtype=dtype, pad_a=8, pad_b=16, offset_b=8)
+    a, b = operand(p, "a"), operand(p, "b")
+    variants = dict(found[0].variants(a, b))
+    variants.pop("autotuned", None)  # takes minutes
+    assert variants
+    for title, call in variants.items():
+        c = call()
+        assert c.dtype is torch.float32
+        torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=1e-4, atol=1e-3, msg=title)
+    with torch.cuda.stream(torch.cuda.Stream()):  # on the current stream, and nowhere else
+        torch.cuda._sleep(20_000_000)
+        a.zero_()
+        c = call()
+        torch.cuda.current_stream().synchronize()
+        assert not c.any()
 
 
 def test_host_times_cover_both_calls():
