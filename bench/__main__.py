@@ -26,13 +26,9 @@ def parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="measure (needs a CUDA device)")
     arguments.add(compare)
     compare.add_argument("--algo", help="comma-separated rungs, or auto (default: every rung and auto)")
-    compare.add_argument(
-        "--peers", nargs="?", const="all", metavar="NAMES", help="also other libraries: cutlass, quack (default: both)"
-    )
+    compare.add_argument("--peers", nargs="?", const="all", metavar="NAMES", help="measure cutlass and quack as well")
     compare.add_argument("--repeats", type=int, default=50, help="rounds a measurement (default 50)")
-    compare.add_argument(
-        "--seconds", type=float, default=0.3, help="but no longer than this a measurement (0.3; auto: 4x)"
-    )
+    compare.add_argument("--seconds", type=float, default=0.3, help="but no longer than this for one (0.3; auto: 4x)")
     compare.add_argument("--total-seconds", type=float, help="start no further problem after this long")
     compare.add_argument("--json", metavar="FILE", help="write the result file")
     compare.add_argument("--plots", metavar="DIR", help="draw plots there")

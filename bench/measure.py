@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bench import accuracy, calls, device, stats, timing
-from bench.peers import PREFIX, Peer
+from bench.peers import Peer
 from bench.problems import Problem
+from bench.results import PEER
 from bench.shapes import AUTO_ONLY, work
 from bench.subject import fill, subject
 from bench.timing import Effort
@@ -109,13 +110,13 @@ class Measurement:
 
     def _in_full(self, algo: str) -> bool:
         """Whether the row has all columns: rungs do when named on the command line, auto and peers always."""
-        return algo == "auto" or algo.startswith(PREFIX) or bool(self.session.algos)
+        return algo == "auto" or algo.startswith(PEER) or bool(self.session.algos)
 
     def times(self, algo: str, call: calls.Call) -> dict:
         """Device times in rounds with cuBLAS, cold and hot. Longest for what claims are made about."""
         p, session = self.p, self.session
         effort = session.effort
-        if algo == "auto" or algo.startswith(PREFIX):
+        if algo == "auto" or algo.startswith(PEER):
             effort = effort.but(seconds=4 * effort.seconds)
         own, base = session.timer.cold([call, self.matched], effort)
         us, base_us = stats.median(own), stats.median(base)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+from bench.results import PEER
+
 # Okabe and Ito's colours and six more, told apart by colour-blind readers; each rung has a marker of its own too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8B5A2B", "#666666", "#A0B000", "#5E3C99")
 COLOURS += ("#00423C", "#D6006E")
 MARKERS = "osD^vP*X<d>h"
+PEER_STYLES = (("#000000", "p"), ("#8A8A8A", "8"))
 BASELINE = "#222222"
 READING = "problem: m,n,k or a cube's side; layouts of A and B, N row-major, T column-major; type; padding or offset"
 LAUNCH_BOUND_FLOP = 1e6  # smaller products measure the launch; the roofline leaves them out
@@ -37,9 +40,12 @@ def pyplot():
 
 
 def styles(rows: list[dict]) -> dict[str, tuple[str, str]]:
-    """(colour, marker) of each rung, in the order of first appearance with auto first."""
+    """(colour, marker) of each rung, in the order of first appearance with auto first; then of each peer."""
     names = dict.fromkeys(["auto", *(row["algo"] for row in rows)])
-    return {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
+    rungs = [name for name in names if not name.startswith(PEER)]
+    made = {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(rungs)}
+    peers = [name for name in names if name.startswith(PEER)]
+    return made | {name: PEER_STYLES[i % len(PEER_STYLES)] for i, name in enumerate(peers)}
 
 
 def subtitle(meta: dict) -> str:

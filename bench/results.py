@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 SCHEMAS = Path(__file__).with_name("schema")
+PEER = "peer:"  # what the algo of another library's row starts with
 KEY = ("op", "algo", "class", "m", "n", "k", "layout", "dtype", "lda", "ldb", "offset_a", "offset_b")
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from bench.calls import Call
+from bench.results import PEER
 
-PREFIX = "peer:"  # of a row's algo
 VECTOR_BYTES = 16  # what TMA asks of a base address and of a line stride
 
 
@@ -36,7 +36,7 @@ class Peer:
 
     @property
     def algo(self) -> str:
-        return PREFIX + self.name
+        return PEER + self.name
 
 
 def modules() -> dict[str, ModuleType]:

@@ -6,7 +6,7 @@ import pytest
 import synthetic
 import torch
 
-from bench import compare, diff, peers, plots, report, results, table
+from bench import compare, diff, peers, plot_style, plots, report, results, table
 from bench.__main__ import main
 from bench.problems import Problem, guarded
 from bench.timing import Effort
@@ -186,6 +186,13 @@ def test_tables_plots_and_report_name_peers_as_such(tmp_path):
     assert text.count("peer:other > large tile") == 2  # among the results and the further columns
     plots.draw(document, tmp_path)
     assert "peer:other" in (tmp_path / "percent_of_cublas.svg").read_text()
+
+
+def test_peers_have_colours_and_marks_that_no_rung_has():
+    names = ["peer:cutlass", *(f"rung {number}" for number in range(11)), "peer:quack"]
+    made = plot_style.styles([{"algo": name} for name in names])
+    assert len(made) == 14 and len({colour for colour, _ in made.values()}) == 14
+    assert len({marker for _, marker in made.values()}) == 14
 
 
 @pytest.mark.parametrize(
