@@ -77,7 +77,7 @@ def library(say: Callable[[str], None]) -> Path:
     if given := os.environ.get(PREBUILT):
         if not Path(given).is_file():
             raise Absent(f"{PREBUILT} names no file")
-        return Path(given)
+        return Path(given).resolve()
     include = include_dir()
     state = SOURCE.read_bytes() + (include / "cutlass" / "version.h").read_bytes() + " ".join(FLAGS).encode()
     target = CACHE / f"cutlass-{hashlib.sha256(state).hexdigest()[:16]}.so"

@@ -221,7 +221,9 @@ def test_a_library_compiled_elsewhere_is_taken_as_it_is(nowhere, monkeypatch):
     loaded = SimpleNamespace(
         tcgemm_peer_refusal=function(), tcgemm_peer_launch=function(), tcgemm_peer_version=lambda: 420
     )
-    monkeypatch.setattr(cutlass.ctypes, "CDLL", lambda path: loaded)
+    monkeypatch.chdir(nowhere)
+    monkeypatch.setenv(cutlass.PREBUILT, "x.so")  # the loader would look for a bare name elsewhere
+    monkeypatch.setattr(cutlass.ctypes, "CDLL", {str(nowhere / "x.so"): loaded}.__getitem__)
     assert cutlass.load(print).version == "4.2.0"
 
 
