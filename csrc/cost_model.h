@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "device/wgmma_plan.h"
 #include "gemm.h"
 
 namespace tcgemm {
@@ -28,7 +29,7 @@ struct Candidate {
   const char* algo;
   Path path;
   bool same_bits;  // a form of mma_sync: all of them add up the same products in the same order
-  int bm, bn;      // the tile of a block
+  int bm, bn;      // the tile of a block; 0 where it has a model of its own
   int blocks_per_sm;
   double rate;   // multiply-adds a clock of an SM that is full of blocks
   double step;   // clocks for 16 of k of a block that has its SM to itself
@@ -37,9 +38,7 @@ struct Candidate {
 
 constexpr Candidate kCandidates[] = {
     // algo             path              bits   bm   bn  blocks rate  step start
-    {"wgmma", Path::kBy16Bytes, false, 128, 256, 1, 1750, 300, 3500},
-    {"wgmma", Path::kBy16Bytes, false, 128, 128, 1, 1700, 154, 3500},
-    {"wgmma", Path::kBy16Bytes, false, 128, 64, 1, 1260, 104, 3500},
+    {"wgmma", Path::kBy16Bytes, false, 0, 0, 1, 0, 0, 2500},  // device/wgmma_plan.h models the rest
     {"mma_sync_64x64", Path::kBy16Bytes, true, 256, 128, 1, 1080, 485, 3000},
     {"mma_sync", Path::kBy16Bytes, true, 256, 128, 1, 960, 545, 3000},
     {"mma_sync_small", Path::kBy16Bytes, true, 64, 64, 3, 640, 170, 2000},
@@ -69,18 +68,28 @@ inline bool stores_in_pairs(const GemmProblem& p) {
 
 constexpr int64_t rounded_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
-// Clocks from the first block's start to the last one's end.
-inline double clocks(const Candidate& form, const GemmProblem& p, int sm_count) {
+// The form of wgmma that a problem would get.
+inline const WgmmaChoice& wgmma_choice_for(const GemmProblem& p, int sm_count) {
+  return wgmma_choice_again(wgmma_task(with_row_major_result(p), sm_count));
+}
+
+// Clocks of the busiest SM.
+inline double busy_clocks(const Candidate& form, const GemmProblem& p, int sm_count) {
+  if (form.bm == 0) return wgmma_choice_for(p, sm_count).cycles;
   const int64_t tiles = rounded_up(p.m, form.bm) * rounded_up(p.n, form.bn);
   const auto tiles_of_sm = static_cast<double>(rounded_up(tiles, sm_count));
   const auto turns = static_cast<double>(rounded_up(tiles, int64_t{sm_count} * form.blocks_per_sm));
   const auto steps = static_cast<double>(rounded_up(p.k, 16));
   const double tile = static_cast<double>(form.bm) * form.bn;
   const double multiplying = std::max(tiles_of_sm * steps * tile * 16 / form.rate, turns * steps * form.step);
+  return multiplying + tiles_of_sm * tile * 4 / kStoreBytes * (stores_in_pairs(p) ? 1 : kBadStore);
+}
+
+// Clocks from the first block's start to the last one's end.
+inline double clocks(const Candidate& form, const GemmProblem& p, int sm_count) {
   const double bytes = static_cast<double>(element_size(p.dtype)) * static_cast<double>(p.k) * (p.m + p.n) +
                        4.0 * static_cast<double>(p.m) * static_cast<double>(p.n);
-  const double storing = tiles_of_sm * tile * 4 / kStoreBytes * (stores_in_pairs(p) ? 1 : kBadStore);
-  return form.start + std::max(multiplying + storing, bytes / (kMemoryBytes * sm_count));
+  return form.start + std::max(busy_clocks(form, p, sm_count), bytes / (kMemoryBytes * sm_count));
 }
 
 // Where measurements on a device contradict the model by more than 3 %. `python -m bench tune` finds them, and they are
@@ -93,7 +102,15 @@ struct Exception {
   const char* measured;  // the figures
 };
 
-constexpr std::array<Exception, 0> kExceptions = {};  // none has been measured yet
+constexpr std::array<Exception, 1> kExceptions = {{
+    {90,
+     Path::kBy16Bytes,
+     {32768, 131072},
+     {49, 64},
+     {1024, 1024},
+     "wgmma",
+     "65536x64x1024: 47.0 us, mma_sync_small 53.6"},
+}};
 
 inline const Exception* exception_for(const GemmProblem& p, int capability,
                                       std::span<const Exception> table = kExceptions) {

@@ -139,6 +139,13 @@ struct Cheapest {
   double clocks = 0;
 };
 
+std::string tile_of(const Candidate& form, const GemmProblem& p, const DeviceInfo& device) {
+  if (form.bm != 0) return std::to_string(form.bm) + "x" + std::to_string(form.bn);
+  const WgmmaChoice& choice = wgmma_choice_for(p, device.sm_count);
+  return kWgmmaForms[choice.form].name +
+         (choice.splits > 1 ? " in " + std::to_string(choice.splits) + " pieces of k" : std::string());
+}
+
 // `told`, where it is not null, gets each candidate's clocks, or why it cannot.
 Cheapest cheapest(const GemmProblem& p, const DeviceInfo& device, std::string* told) {
   Cheapest best;
@@ -149,8 +156,8 @@ Cheapest cheapest(const GemmProblem& p, const DeviceInfo& device, std::string* t
     const double cost = clocks(form, p, device.sm_count);
     if (why.empty() && (best.kernel == nullptr || cost < best.clocks)) best = {kernel, &form, cost};
     if (told == nullptr) continue;
-    *told += (told->empty() ? "" : "; ") + std::string(form.algo) + " " + std::to_string(form.bm) + "x" +
-             std::to_string(form.bn) + ": " + (why.empty() ? std::to_string(std::llround(cost)) : why);
+    *told += (told->empty() ? "" : "; ") + std::string(form.algo) + " " + tile_of(form, p, device) + ": " +
+             (why.empty() ? std::to_string(std::llround(cost)) : why);
   }
   return best;
 }

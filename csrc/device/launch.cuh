@@ -40,6 +40,7 @@ struct LaunchShape {
   int64_t blocks = 1;  // one-dimensional: the y and z dimensions of a grid end at 65535
   int threads = 1;
   int shared_bytes = 0;
+  int cluster = 1;  // blocks that reach each other's shared memory; `blocks` is a multiple
 };
 
 // Enqueues kernel(args...) on `stream`, or fills in stream.footprint. Returns a cudaError_t.
@@ -59,6 +60,13 @@ int launch(void (*kernel)(Params...), const LaunchShape& shape, const Stream& st
   config.blockDim = dim3(shape.threads);
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream.handle;
+  cudaLaunchAttribute cluster = {};
+  if (shape.cluster > 1) {
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(shape.cluster), 1, 1};
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+  }
   return cudaLaunchKernelEx(&config, kernel, Params(static_cast<Args&&>(args))...);
 }
 

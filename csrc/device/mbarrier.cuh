@@ -23,6 +23,19 @@ struct Mbarrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];\n" ::"r"(address) : "memory");
   }
 
+  // An arrival at the barrier in the same place of the cluster's block `rank`. Without a scope: .release.cluster would
+  // emit MEMBAR.ALL.GPU, and what is released here are reads by wgmma, which are done.
+  __device__ __forceinline__ void arrive_at(uint32_t rank) const {
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "}\n" ::"r"(address),
+        "r"(rank)
+        : "memory");
+  }
+
   // One arrival that also announces `bytes` of bulk copies.
   __device__ __forceinline__ void arrive_expect_bytes(uint32_t bytes) const {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(address), "r"(bytes) : "memory");
@@ -53,6 +66,11 @@ struct Mbarrier {
 __device__ __forceinline__ void fence_mbarrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+}
+
+// All threads of all the cluster's blocks meet, those that have ended left out. Not .aligned: warps may come in pieces.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;\n" ::: "memory");
 }
 
 // A place in a ring of SLOTS barriers, and the parity of the round.

@@ -27,6 +27,17 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, in
       : "memory");
 }
 
+// The same for both blocks of a cluster of two: into the same place of each, and to the barrier of each.
+__device__ __forceinline__ void tma_load_to_both(uint32_t to, const CUtensorMap& map, int inner, int outer,
+                                                 Mbarrier full) {
+  constexpr uint16_t kBoth = 3;
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(to),
+      "l"(&map), "r"(inner), "r"(outer), "r"(full.address), "h"(kBoth)
+      : "memory");
+}
+
 // The way back: shared memory to the box at (inner, outer), clipped at the matrix's edges. Ordinary stores to shared
 // memory must be fenced by their threads before one thread, behind a barrier, asks for the copy.
 __device__ __forceinline__ void fence_shared_for_tma() {
@@ -49,6 +60,20 @@ __device__ __forceinline__ void store_shared_16(uint32_t to, const V& x) {
   asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};\n" ::"r"(to), "f"(x.v[0]), "f"(x.v[1]), "f"(x.v[2]),
                "f"(x.v[3])
                : "memory");
+}
+
+// From this block's shared memory to `to` in that of the cluster's block `rank`, whose `arrived` counts the bytes.
+// Ordinary stores to it would take four times as long.
+__device__ __forceinline__ void copy_to_block(int rank, uint32_t to, uint32_t from, int bytes, Mbarrier arrived) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, barrier;\n"
+      "mapa.shared::cluster.u32 there, %0, %4;\n"
+      "mapa.shared::cluster.u32 barrier, %3, %4;\n"
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%1], %2, [barrier];\n"
+      "}\n" ::"r"(to),
+      "r"(from), "r"(bytes), "r"(arrived.address), "r"(rank)
+      : "memory");
 }
 
 template <class V>

@@ -16,16 +16,18 @@ constexpr int kBlockOf64Bytes = TileWalk<Lines::kAlongK>::kPer64MnBytes;
 constexpr int kSharedBytesPerBlock = 232448;
 
 // A form, and what lies where in shared memory: the stages of A, those of B, C on its way out, the full barriers, the
-// empty ones.
+// empty ones, one more where k is split.
 template <int FORM>
 struct Ring {
   static constexpr WgmmaForm kForm = kWgmmaForms[FORM];
   static constexpr int BM = kForm.bm, BN = kForm.bn, kStages = kForm.stages;
   static constexpr bool kPingPong = kForm.ping_pong(), kDeferred = kForm.deferred();
+  static constexpr bool kShareB = kForm.shares_b(), kSplitK = kForm.splits_k();
+  static constexpr int kTurns = kPingPong ? kConsumers : 1;
   static constexpr int kRows = kForm.rows_per_group(), kBlocksM = kRows / kWgmmaM;  // of a warpgroup
-  static constexpr int kABytes = BM * BK * 2, kBBytes = (BN + 63) / 64 * kBlockOf64Bytes;
+  static constexpr int kABytes = kForm.a_bytes(), kBBytes = kForm.b_bytes();
   static constexpr int kCBytes = kDeferred ? 4 * kConsumers * DeferredStore::kWarpBytes : 0;
-  static constexpr int kSharedBytes = kStages * (kABytes + kBBytes + 2 * 8) + kCBytes;
+  static constexpr int kSharedBytes = kStages * (kABytes + kBBytes + 2 * 8) + kCBytes + (kSplitK ? 8 : 0);
   static_assert(kRows % kWgmmaM == 0 && BN % 16 == 0, "wgmma is 64 rows, stores are 16 columns");
   static_assert(kSharedBytes <= kSharedBytesPerBlock, "the ring must fit");
   static_assert(kGroupThreads * (kForm.producer_registers + kConsumers * kForm.consumer_registers) <= 65536);
@@ -41,44 +43,56 @@ struct Ring {
     return {base + kStages * (kABytes + kBBytes) + kCBytes + 8 * stage};
   }
   __device__ __forceinline__ Mbarrier empty(int stage) const { return full(kStages + stage); }
+  __device__ __forceinline__ Mbarrier pieces() const { return full(2 * kStages); }  // of k, from other blocks
 
-  // By all lanes of each consuming warp: this warp has read the stage.
+  // By all lanes of each consuming warp: this warp has read the stage, and who fills it may do so again.
   __device__ __forceinline__ void release(int stage) const {
-    if (threadIdx.x % 32 == 0) empty(stage).arrive();
+    const int lane = threadIdx.x % 32;
+    if constexpr (kShareB) {
+      if (lane < 2) empty(stage).arrive_at(lane);
+    } else {
+      if (lane == 0) empty(stage).arrive();
+    }
   }
 };
 
-template <class R>
-using RingSchedule = Schedule<R::BM, R::BN, R::kPingPong ? kConsumers : 1>;
-
-// EXTENT rows of A, or columns of B, x 64 k. Lines along k come in one box, the others in a box for each 64 of the
-// extent.
-template <Lines LINES, int EXTENT>
+// EXTENT rows of A, or columns of B, x 64 k, and how they come: whole, or half by each block of a pair to both. Lines
+// along k come in one box, the others in a box for each 64 of the extent.
+template <Lines LINES, int EXTENT, bool SHARED = false>
 struct Loads {
   static constexpr bool kK = LINES == Lines::kAlongK;
   static constexpr int kBoxes = kK ? 1 : (EXTENT + 63) / 64;
-  static constexpr int kLinesOfBox = kK ? EXTENT : BK;
-  static constexpr int kBytes = kBoxes * kLinesOfBox * kSwizzleBytes;
+  static constexpr int kLines = kK ? EXTENT : BK, kLinesOfBox = SHARED ? kLines / 2 : kLines;
+  static constexpr int kBytes = kBoxes * kLines * kSwizzleBytes;  // that arrive, the other block's half too
+  static_assert(kLinesOfBox % 8 == 0, "a box is a whole number of swizzle atoms");
 
   __device__ __forceinline__ static void load(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full) {
+    const int line0 = SHARED ? static_cast<int>(__clusterRelativeBlockRank()) * kLinesOfBox : 0;
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
-      tma_load(to + i * kBlockOf64Bytes, map, kK ? k0 : mn0 + 64 * i, kK ? mn0 : k0, full);
+      const uint32_t box = to + i * kBlockOf64Bytes + line0 * kSwizzleBytes;
+      const int inner = kK ? k0 : mn0 + 64 * i, outer = (kK ? mn0 : k0) + line0;
+      if constexpr (SHARED) {
+        tma_load_to_both(box, map, inner, outer, full);
+      } else {
+        tma_load(box, map, inner, outer, full);
+      }
     }
   }
 };
 
 template <Lines A, Lines B, class R>
-__device__ __forceinline__ void produce(const R& ring, const RingSchedule<R>& schedule, const CUtensorMap& map_a,
+__device__ __forceinline__ void produce(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
                                         const CUtensorMap& map_b) {
   using LoadsA = Loads<A, R::BM>;
-  using LoadsB = Loads<B, R::BN>;
+  using LoadsB = Loads<B, R::BN, R::kShareB>;
   RingCursor<R::kStages> at;
   for (int u = 0; schedule.has(u); ++u) {
     const Unit unit = schedule.unit(u);
     for (int kb = 0; kb < unit.k_blocks; ++kb) {
       ring.empty(at.slot).wait(at.parity ^ 1);
       const Mbarrier full = ring.full(at.slot);
+      // A shared half may land before it is announced: the phase cannot end before this arrival.
       full.arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
       const int k0 = (unit.k_block0 + kb) * BK;
       LoadsA::load(ring.a(at.slot), map_a, unit.row0, k0, full);
@@ -88,7 +102,7 @@ __device__ __forceinline__ void produce(const R& ring, const RingSchedule<R>& sc
   }
 }
 
-// acc = this warpgroup's rows x BN columns over the k-blocks of a unit; the last ones may still be under way. A stage
+// acc = this warpgroup's rows x BN columns over k-blocks of a unit; the last ones may still be under way. A stage
 // is given back when the next one has been issued: one group of wgmma is always pending. behind(kb) runs behind the
 // issue of each of the first HEAD k-blocks, which are unrolled; k_blocks >= HEAD.
 template <int HEAD, class T, Lines A, Lines B, class R, class Behind>
@@ -136,6 +150,26 @@ __device__ __forceinline__ void finish_unit(float (&acc)[R::kBlocksM][R::BN / 2]
   wgmma_wait<0>();
   wgmma_landed(acc);
   if (k_blocks > 0) ring.release(at.slot == 0 ? R::kStages - 1 : at.slot - 1);
+}
+
+// acc = the product over all k-blocks of a unit, in chains of at most k_blocks_per_chain on the tensor cores that are
+// added up in FP32, in the order of k.
+template <class T, Lines A, Lines B, class R>
+__device__ __forceinline__ void multiply_in_chains(float (&acc)[R::kBlocksM][R::BN / 2], const R& ring,
+                                                   RingCursor<R::kStages>& at, int k_blocks, int k_blocks_per_chain,
+                                                   int row_in_tile) {
+  for (int done = 0; done == 0 || done < k_blocks; done += k_blocks_per_chain) {
+    float chain[R::kBlocksM][R::BN / 2] = {};
+    const int length = min(k_blocks - done, k_blocks_per_chain);
+    multiply_unit<0, T, A, B>(chain, ring, at, length, row_in_tile, [](int) {});
+    finish_unit(chain, ring, at, length);
+#pragma unroll
+    for (int i = 0; i < R::kBlocksM; ++i) {
+#pragma unroll
+      for (int j = 0; j < R::BN / 2; ++j) acc[i][j] = done == 0 ? chain[i][j] : acc[i][j] + chain[i][j];
+    }
+    wgmma_landed(acc);  // the sums are done before the next chain starts
+  }
 }
 
 }  // namespace tcgemm

@@ -4,6 +4,7 @@
 #include "memory.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
+#include "wgmma_plan.h"
 
 namespace tcgemm {
 
@@ -11,19 +12,13 @@ namespace tcgemm {
 struct WgmmaResult {
   Global<float> data;
   int64_t rows, cols, row_stride, col_stride;
-  bool by_16_bytes;  // rows are contiguous, start at multiples of 16 bytes, and cols is a multiple of 4
+  bool by_16_bytes;  // wgmma_stores_by_16_bytes
   bool accumulate;   // c += instead of c =
 };
 
 inline WgmmaResult wgmma_result(const GemmProblem& p) {
-  const bool aligned = reinterpret_cast<uintptr_t>(p.c.data) % 16 == 0 && (p.m == 1 || p.c.row_stride % 4 == 0);
-  return {global_operand<float>(p.c, p.m, p.n),
-          p.m,
-          p.n,
-          p.c.row_stride,
-          p.c.col_stride,
-          aligned && (p.n == 1 || p.c.col_stride == 1) && p.n % 4 == 0,
-          p.accumulate};
+  return {global_operand<float>(p.c, p.m, p.n), p.m,         p.n, p.c.row_stride, p.c.col_stride,
+          wgmma_stores_by_16_bytes(p),          p.accumulate};
 }
 
 // A lane's share of 16 columns (groups 2 j and 2 j + 1) of one of its rows, as four neighbouring floats: it swaps with
@@ -44,21 +39,28 @@ __device__ __forceinline__ int four_neighbours_column() {
   return 2 * in_quad + (in_quad % 2 != 0 ? 6 : 0);
 }
 
-// A lane's place in C for the 64 x N block whose first row, for this warp, is row0: index and columns left for its
-// row and the row 8 below. `col` is the lane's first column.
+// Which columns of a block are stored, in units of 16.
+struct Columns {
+  int from, to;
+};
+
+// A lane's place in C for the 64 x N block whose first row, for this warp, is row0: index, and columns from where to
+// where for its row and the row 8 below. `col` is the lane's first column.
 struct LanePlace {
   int64_t at;
   int64_t below;  // the same 8 rows down is at + below
-  int left[2];
+  int from, to[2];
+
+  __device__ __forceinline__ bool holds(int half, int column) const { return from <= column && column < to[half]; }
 };
 
-template <int N>
-__device__ __forceinline__ LanePlace lane_place(const WgmmaResult& c, int64_t row0, int64_t col) {
+__device__ __forceinline__ LanePlace lane_place(const WgmmaResult& c, int64_t row0, int64_t col, Columns columns) {
   const int64_t row = row0 + threadIdx.x % 32 / 4;
-  const int left = static_cast<int>(c.cols - col < N ? c.cols - col : N);
+  const int to = static_cast<int>(c.cols - col < 16 * columns.to ? c.cols - col : 16 * columns.to);
   return {row * c.row_stride + col * c.col_stride,
           8 * c.row_stride,
-          {row < c.rows ? left : 0, row + 8 < c.rows ? left : 0}};
+          16 * columns.from,
+          {row < c.rows ? to : 0, row + 8 < c.rows ? to : 0}};
 }
 
 template <bool ADD>
@@ -75,13 +77,13 @@ __device__ __forceinline__ void store_four(Global<float> c, int64_t i, bool in, 
 // Columns 16 FROM to 16 TO of a 64 x N block, by 16-byte stores.
 template <bool ADD, int FROM, int TO, int COUNT>
 __device__ __forceinline__ void store_by_16_bytes(const WgmmaResult& c, const float (&acc)[COUNT], int64_t row0,
-                                                  int64_t col0) {
-  const LanePlace place = lane_place<2 * COUNT>(c, row0, col0 + four_neighbours_column());
+                                                  int64_t col0, Columns columns = {FROM, TO}) {
+  const LanePlace place = lane_place(c, row0, col0 + four_neighbours_column(), columns);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll
     for (int j = FROM; j < TO; ++j) {
-      store_four<ADD>(c.data, place.at + half * place.below + 16 * j, 16 * j < place.left[half],
+      store_four<ADD>(c.data, place.at + half * place.below + 16 * j, place.holds(half, 16 * j),
                       four_neighbours(acc, j, half));
     }
   }
@@ -90,8 +92,8 @@ __device__ __forceinline__ void store_by_16_bytes(const WgmmaResult& c, const fl
 // A 64 x N block element by element, for any strides and any number of columns.
 template <bool ADD, int COUNT>
 __device__ __forceinline__ void store_by_element(const WgmmaResult& c, const float (&acc)[COUNT], int64_t row0,
-                                                 int64_t col0) {
-  const LanePlace place = lane_place<2 * COUNT>(c, row0, col0 + threadIdx.x % 4 * 2);
+                                                 int64_t col0, Columns columns) {
+  const LanePlace place = lane_place(c, row0, col0 + threadIdx.x % 4 * 2, columns);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     int64_t at = place.at + half * place.below;
@@ -100,7 +102,7 @@ __device__ __forceinline__ void store_by_element(const WgmmaResult& c, const flo
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         const int64_t i = at + e * c.col_stride;
-        const bool in = 8 * j + e < place.left[half];
+        const bool in = place.holds(half, 8 * j + e);
         float x = acc[4 * j + 2 * half + e];
         if constexpr (ADD) x += load_or(Global<const float>{c.data.data}, i, in, 0.0f);
         store_if(c.data, i, in, x);
@@ -115,11 +117,11 @@ __device__ __forceinline__ void store_by_element(const WgmmaResult& c, const flo
 // A 64 x N block now. row0 is the warp's first row. All 32 lanes call it.
 template <bool ADD, int COUNT>
 __device__ __forceinline__ void store_accumulators(const WgmmaResult& c, const float (&acc)[COUNT], int64_t row0,
-                                                   int64_t col0) {
+                                                   int64_t col0, Columns columns = {0, COUNT / 8}) {
   if (c.by_16_bytes) {
-    store_by_16_bytes<ADD, 0, COUNT / 8>(c, acc, row0, col0);
+    store_by_16_bytes<ADD, 0, COUNT / 8>(c, acc, row0, col0, columns);
   } else {
-    store_by_element<ADD>(c, acc, row0, col0);
+    store_by_element<ADD>(c, acc, row0, col0, columns);
   }
 }
 
@@ -138,7 +140,7 @@ struct DeferredStore {
   // Piece `h`, a compile-time constant once unrolled.
   __device__ __forceinline__ void store(const WgmmaResult& c, int h) const {
     const int j = h / 2, half = h % 2;
-    store_four<false>(c.data, place.at + half * place.below + 16 * j, 16 * j < place.left[half], held[h]);
+    store_four<false>(c.data, place.at + half * place.below + 16 * j, place.holds(half, 16 * j), held[h]);
   }
 
   // Takes over the block whose first row, for this warp, is row0. `shared` is the warp's own, 1024-byte aligned.
@@ -146,7 +148,7 @@ struct DeferredStore {
                                        const float (&acc)[128], int row0, int col0) {
     stage(map_c, shared, acc, row0, col0);
     store_by_16_bytes<false, kStagedTo, kTo>(c, acc, row0, col0);
-    place = lane_place<256>(c, row0, col0 + four_neighbours_column());
+    place = lane_place(c, row0, col0 + four_neighbours_column(), {0, kTo});
 #pragma unroll
     for (int h = 0; h < kHeldFours; ++h) held[h] = four_neighbours(acc, h / 2, h % 2);
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "../device/launch.cuh"
 #include "machine.h"
 #include "session.h"
 
@@ -201,13 +202,12 @@ class Worker {
   bool descending_ = false;
 };
 
-std::string why_not_launch(const Launch& shape) {
+std::string why_not_launch(const Launch& shape, int capability) {
   if (shape.threads < 1 || shape.threads > kMaxThreads) {
     return std::to_string(shape.threads) + " threads a block; 1 to " + std::to_string(kMaxThreads) + " are possible";
   }
-  if (shape.shared_bytes > kMaxSharedBytes) {
-    return std::to_string(shape.shared_bytes) + " bytes of dynamic shared memory; the most is " +
-           std::to_string(kMaxSharedBytes);
+  if (const int most = shared_bytes_a_block(capability); shape.shared_bytes > most) {
+    return std::to_string(shape.shared_bytes) + " bytes of dynamic shared memory; the most is " + std::to_string(most);
   }
   if (shape.blocks < 1 || shape.blocks > INT32_MAX) {
     return "a grid of " + std::to_string(shape.blocks) + " blocks; 1 to 2147483647 are possible";
@@ -218,7 +218,7 @@ std::string why_not_launch(const Launch& shape) {
 }  // namespace
 
 int run_grid(const Launch& shape, void (*body)(const void*), const void* context) {
-  if (const std::string reason = why_not_launch(shape); !reason.empty()) {
+  if (const std::string reason = why_not_launch(shape, session->options().arch); !reason.empty()) {
     session->report(Fault::kLaunch, Site{}, nullptr, -1, [&] { return reason; });
     return 9;  // cudaErrorInvalidConfiguration
   }

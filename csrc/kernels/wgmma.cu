@@ -7,23 +7,30 @@
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
-//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done
-//   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done; with a pair, those of both
+//   pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's columns is
+//   here named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued.
+//   Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
+//   named 1       256, split k only               the sums of both consumers are in shared memory
 //
 // Storing a tile takes as long as the SM's store path makes it (32 bytes a clock). Ping-pong hides it behind the other
 // warpgroup's main loop; of the cooperative forms one defers it into its own next main loop, and the others show it.
-// device/wgmma_forms.h has the forms and their choice.
 //
-// Clusters of two that share an operand, launching before the kernel before has ended, and L2 promotion were measured
-// and gained nothing (docs/log.md).
+// Blocks work together in two ways. A pair, one below the other, shares its tile of B: where lines are no multiple of
+// 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of one tile, where there are few tiles; then each
+// adds up a slice of the columns, in the order of k. device/wgmma_forms.h has the forms, device/wgmma_plan.h the
+// choice.
+//
+// Launching before the kernel before has ended, and L2 promotion, were measured and gained nothing (docs/log.md).
 //
 // Needs: compute capability 9.0 (code for sm_90a), and operands that TMA can address: 16-byte base and line stride.
 // Next: operands that TMA cannot address.
 #include "../device/launch.cuh"
-#include "../device/wgmma_forms.h"
 #include "../device/wgmma_pipeline.cuh"
+#include "../device/wgmma_plan.h"
+#include "../device/wgmma_split.cuh"
 
 namespace tcgemm {
 namespace {
@@ -31,7 +38,7 @@ namespace {
 constexpr int kOrderBarrier = 1;  // and 2; barrier 0 is __syncthreads
 
 template <class T, Lines A, Lines B, class R>
-__device__ __forceinline__ void consume(const R& ring, const RingSchedule<R>& schedule, const WgmmaResult& c,
+__device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c,
                                         int consumer) {
   const int row_in_tile = R::kPingPong ? 0 : consumer * R::kRows;
   const int warp_row = row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
@@ -54,7 +61,7 @@ __device__ __forceinline__ void consume(const R& ring, const RingSchedule<R>& sc
 #pragma unroll
     for (int i = 0; i < R::kBlocksM; ++i) {
       const int row0 = unit.row0 + warp_row + i * kWgmmaM;
-      if (c.accumulate || !unit.first) {
+      if (c.accumulate) {
         store_accumulators<true>(c, acc[i], row0, unit.col0);
       } else {
         store_accumulators<false>(c, acc[i], row0, unit.col0);
@@ -63,9 +70,35 @@ __device__ __forceinline__ void consume(const R& ring, const RingSchedule<R>& sc
   }
 }
 
-// The same with deferred stores. Each tile has at least kHeldFours k-blocks, and chains are not cut.
+// The same where k is cut: in chains, one after the other, and in pieces, one in each block of the cluster. A cluster
+// of more than one has one tile.
 template <class T, Lines A, Lines B, class R>
-__device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedule<R>& schedule, const WgmmaResult& c,
+__device__ __forceinline__ void consume_split(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c,
+                                              int consumer, int splits) {
+  const int row_in_tile = consumer * R::kRows;
+  const SplitSum<R> others = {ring, Schedule<R>::rank(), splits};
+  RingCursor<R::kStages> at;
+  for (int u = 0; schedule.has(u); ++u) {
+    float acc[1][R::BN / 2];
+    multiply_in_chains<T, A, B>(acc, ring, at, schedule.unit(u).k_blocks, schedule.tiling.k_blocks_per_chain,
+                                row_in_tile);
+    if (splits > 1) {
+      cluster_sync();
+      others.exchange(acc[0]);
+    }
+    const Unit unit = schedule.unit_anew(u);
+    const int row0 = unit.row0 + row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
+    if (c.accumulate) {
+      store_accumulators<true>(c, acc[0], row0, unit.col0, others.columns());
+    } else {
+      store_accumulators<false>(c, acc[0], row0, unit.col0, others.columns());
+    }
+  }
+}
+
+// The same with deferred stores. Each tile has at least kHeldFours k-blocks, in one chain.
+template <class T, Lines A, Lines B, class R>
+__device__ __forceinline__ void consume_deferred(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c,
                                                  const CUtensorMap& map_c, int consumer) {
   constexpr int kHead = DeferredStore::kHeldFours;
   const int row_in_tile = consumer * R::kRows, warp = threadIdx.x % kGroupThreads / 32;
@@ -91,30 +124,38 @@ __device__ __forceinline__ void consume_deferred(const R& ring, const RingSchedu
 template <class T, Lines A, Lines B, int FORM>
 __global__ void __launch_bounds__(kThreads, 1)
     wgmma_kernel(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                 const __grid_constant__ CUtensorMap map_c, const WgmmaResult c, const Tiling tiling) {
+                 const __grid_constant__ CUtensorMap map_c, const WgmmaResult c, const Tiling tiling,
+                 const int splits) {
   using R = Ring<FORM>;
   const SharedSpan<unsigned char> shared = dynamic_shared<unsigned char>(0, R::kSharedBytes);
   const R ring = {static_cast<uint32_t>(__cvta_generic_to_shared(shared.data))};
-  if (threadIdx.x == 0) {
-    if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
-    for (int stage = 0; stage < R::kStages; ++stage) {
-      ring.full(stage).init(1);
-      ring.empty(stage).init(4 * (R::kPingPong ? 1 : kConsumers));
-    }
+  if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
+  if (threadIdx.x < R::kStages) {
+    ring.full(threadIdx.x).init(1);
+    ring.empty(threadIdx.x).init(4 * (R::kPingPong ? 1 : kConsumers) * (R::kShareB ? 2 : 1));
+    if (R::kSplitK && threadIdx.x == 0) ring.pieces().init(1);
     fence_mbarrier_init();
+  } else if (threadIdx.x == 32) {
     tma_prefetch_map(map_a);
     tma_prefetch_map(map_b);
     if constexpr (R::kDeferred) tma_prefetch_map(map_c);
   }
-  __syncthreads();
-  const RingSchedule<R> schedule = {tiling};
+  if constexpr (R::kShareB) {
+    cluster_sync();
+  } else {
+    __syncthreads();
+  }
+  const Schedule<R> schedule = {tiling};
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
     if (threadIdx.x == 0) produce<A, B>(ring, schedule, map_a, map_b);
+    if (R::kSplitK && splits > 1) cluster_sync();  // where the consumers meet, too
   } else {
     claim_registers<R::kForm.consumer_registers>();
-    if constexpr (R::kDeferred) {
+    if constexpr (R::kSplitK) {
+      consume_split<T, A, B>(ring, schedule, c, warpgroup - 1, splits);
+    } else if constexpr (R::kDeferred) {
       consume_deferred<T, A, B>(ring, schedule, c, map_c, warpgroup - 1);
     } else {
       consume<T, A, B>(ring, schedule, c, warpgroup - 1);
@@ -122,20 +163,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   // Here, for all threads: in the consumers' branch it costs them registers.
   if constexpr (R::kDeferred) tma_store_wait_read();
-}
-
-// C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are
-// contiguous.
-GemmProblem with_row_major_result(const GemmProblem& p) {
-  const auto transposed = [](const Operand& x) { return Operand{x.data, x.col_stride, x.row_stride, x.batch_stride}; };
-  if (p.c.col_stride == 1 || p.c.row_stride != 1 || p.n == 1) return p;
-  GemmProblem t = p;
-  t.m = p.n;
-  t.n = p.m;
-  t.a = transposed(p.b);
-  t.b = transposed(p.a);
-  t.c = transposed(p.c);
-  return t;
+  // What the other blocks still send here, arrivals or pieces, must find this block's shared memory.
+  if (R::kShareB || (R::kSplitK && splits > 1)) cluster_sync();
 }
 
 template <class T, Lines A, Lines B, int FORM>
@@ -146,24 +175,22 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   if (p.stream.footprint == nullptr) {
     const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM>::kLinesOfBox);
     if (error_a != cudaSuccess) return error_a;
-    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN>::kLinesOfBox);
+    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN, R::kShareB>::kLinesOfBox);
     if (error_b != cudaSuccess) return error_b;
     const TmaView c = {p.c.data, p.n, p.m, p.m == 1 ? (p.n + 3) / 4 * 4 : p.c.row_stride};
     const int error_c = R::kDeferred ? tma_encode(&map_c, c, DType::kFloat32, 16) : cudaSuccess;
     if (error_c != cudaSuccess) return error_c;
   }
-  const int64_t k_blocks = ceil_div(p.k, BK);
-  const Tiling tiling = {static_cast<int>(plan.tiles_m),
-                         static_cast<int>(plan.tiles_n),
-                         plan.group,
-                         static_cast<int>(k_blocks),
-                         static_cast<int>(plan.chains),
-                         static_cast<int>(ceil_div(k_blocks, plan.chains))};
-  return launch(wgmma_kernel<T, A, B, FORM>,
-                {.blocks = std::min<int64_t>(device.sm_count, plan.tiles_m * plan.tiles_n),
-                 .threads = kThreads,
-                 .shared_bytes = R::kSharedBytes},
-                p.stream, map_a, map_b, map_c, wgmma_result(p), tiling);
+  const Tiling tiling =
+      make_tiling(plan.tiles_m, plan.tiles_n, plan.group, ceil_div(p.k, BK), plan.splits, plan.chains);
+  const int cluster = R::kShareB ? 2 : plan.splits;
+  const int64_t tiles = plan.tiles_m * plan.tiles_n;
+  // A block stays for all its tiles, but one that splits k with others has a single one.
+  const int64_t clusters = plan.splits > 1 ? tiles : std::min<int64_t>(device.sm_count / cluster, tiles);
+  return launch(
+      wgmma_kernel<T, A, B, FORM>,
+      {.blocks = clusters * cluster, .threads = kThreads, .shared_bytes = R::kSharedBytes, .cluster = cluster},
+      p.stream, map_a, map_b, map_c, wgmma_result(p), tiling, plan.splits);
 }
 
 template <class T, Lines A, Lines B, int FORM = 0>
@@ -174,12 +201,6 @@ int launch_row(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& 
   return cudaErrorInvalidValue;
 }
 
-// Whether the stores of this problem's C may wait: the copy engine takes part in them, and nothing is added.
-bool may_defer(const GemmProblem& p) {
-  return wgmma_result(p).by_16_bytes && !p.accumulate && (p.m == 1 || p.c.row_stride >= p.n) &&
-         p.c.row_stride * 4 < kTmaStrideEnd;
-}
-
 std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
   const GemmProblem p = with_row_major_result(problem);
   if (p.m == 0 || p.n == 0 || p.k == 0) return "";
@@ -188,10 +209,6 @@ std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
   const int64_t tiles = ceil_div(p.m, 128) * ceil_div(p.n, 64);
   if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 128x64, they are counted in 31 bits";
   return "";
-}
-
-WgmmaTask task_of(const GemmProblem& p, const DeviceInfo& device) {
-  return {p.m, p.n, p.k, device.sm_count, may_defer(p), !tma_view(p.b, p.k, p.n, "b").along_cols};
 }
 
 // Copies that the producer asks for, for one tile: a box is at most 64 x 256.
@@ -219,16 +236,16 @@ int launch_plan(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
 
 int launch_wgmma(const GemmProblem& problem, const DeviceInfo& device) {
   const GemmProblem p = with_row_major_result(problem);
-  return launch_plan(p, device, wgmma_plan(task_of(p, device)));
+  return launch_plan(p, device, wgmma_plan(wgmma_task(p, device.sm_count)));
 }
 
 }  // namespace
 
-int launch_wgmma_form(const GemmProblem& problem, const DeviceInfo& device, int form) {
+int launch_wgmma_form(const GemmProblem& problem, const DeviceInfo& device, int form, int splits) {
   const GemmProblem p = with_row_major_result(problem);
-  const WgmmaTask task = task_of(p, device);
-  if (!wgmma_form_can(kWgmmaForms[form], task)) return cudaErrorInvalidValue;
-  return launch_plan(p, device, wgmma_plan_form(form, task));
+  const WgmmaTask task = wgmma_task(p, device.sm_count);
+  if (!wgmma_form_can(kWgmmaForms[form], task) || !kWgmmaForms[form].splits_into(splits)) return cudaErrorInvalidValue;
+  return launch_plan(p, device, wgmma_plan_form(form, task, splits));
 }
 
 extern const KernelEntry wgmma_entry = {

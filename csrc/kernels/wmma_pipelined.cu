@@ -1,9 +1,10 @@
 // WMMA fed by a pipeline: the next tiles load while this one multiplies.
 //
-// Changed: the K step is 32, and from sm_80 on cp.async fills a ring of stages, so that kStages - 1 steps are under way
+// Changed: the K step is 64, and from sm_80 on cp.async fills a ring of stages, so that kStages - 1 steps are under way
 //          while one is multiplied: one barrier a step. Older code, which has no cp.async, holds the next step's chunks
 //          in registers while it multiplies (two stages). Blocks run in groups that share operands in the L2 cache.
-// Costs:   75 KB of shared memory (38 before sm_80); the same 6 fragment loads for 8 products as wmma_staged.
+// Costs:   108 KB of shared memory. Where a block may not have that much (7.5, 8.6, 8.9, 12.x) the K step is 32: 60 KB,
+//          40 before sm_80. The same 6 fragment loads for 8 products as wmma_staged.
 // Needs:   nothing: edges are zero-filled. An operand that cannot be read by 16 bytes is read by element, without
 //          cp.async, into the same ring.
 // Next:    mma_sync names the fragments' lanes itself, which lets it swizzle in place of padding.
@@ -15,14 +16,14 @@
 namespace tcgemm {
 namespace {
 
-constexpr int BM = 128, BN = 128, BK = 64, WM = 32, WN = 64;
-constexpr int kPad = 8;  // halves: lines of 40 and 136 are an odd multiple of 16 bytes, so rows share no banks
+constexpr int BM = 128, BN = 128, WM = 32, WN = 64;
+constexpr int kPad = 8;  // halves: lines of 40, 72 and 136 are odd multiples of 16 bytes, so rows share no banks
 constexpr int kWarpsN = BN / WN, kWarps = BM / WM * kWarpsN, kThreads = 32 * kWarps;
 constexpr int kFragsM = WM / kWmmaDim, kFragsN = WN / kWmmaDim;
 constexpr int kGroup = 8;  // rows of tiles in a group of blocks
 __host__ __device__ constexpr int stages(bool has_cp_async) { return has_cp_async ? 3 : 2; }
 
-template <class T, Major MAJOR_A, Major MAJOR_B>
+template <class T, Major MAJOR_A, Major MAJOR_B, int BK>
 struct Stage {
   using TileA = TileShape<BM, BK, MAJOR_A, kPad>;
   using TileB = TileShape<BK, BN, MAJOR_B, kPad>;
@@ -38,11 +39,11 @@ struct Stage {
 };
 
 // acc += tile_a * tile_b for the warp's 32x64 part.
-template <class T, Major MAJOR_A, Major MAJOR_B>
+template <class T, Major MAJOR_A, Major MAJOR_B, int BK>
 __device__ __forceinline__ void multiply_stage(FragmentC (&acc)[kFragsM][kFragsN],
-                                               const Stage<T, MAJOR_A, MAJOR_B>& stage, int warp_m, int warp_n) {
-  using TileA = typename Stage<T, MAJOR_A, MAJOR_B>::TileA;
-  using TileB = typename Stage<T, MAJOR_A, MAJOR_B>::TileB;
+                                               const Stage<T, MAJOR_A, MAJOR_B, BK>& stage, int warp_m, int warp_n) {
+  using TileA = typename Stage<T, MAJOR_A, MAJOR_B, BK>::TileA;
+  using TileB = typename Stage<T, MAJOR_A, MAJOR_B, BK>::TileB;
 #pragma unroll 1  // unrolled, the fragments of two steps would spill
   for (int kk = 0; kk < BK; kk += kWmmaDim) {
     FragmentA<T, MAJOR_A> frag_a[kFragsM];
@@ -64,10 +65,10 @@ __device__ __forceinline__ void multiply_stage(FragmentC (&acc)[kFragsM][kFragsN
 }
 
 // BY_16_BYTES: both operands can be read so, and the kernel holds no other loads.
-template <class T, Major MAJOR_A, Major MAJOR_B, bool BY_16_BYTES>
+template <class T, Major MAJOR_A, Major MAJOR_B, int BK, bool BY_16_BYTES>
 __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
     wmma_pipelined_kernel(const Matrix<const T> a, const Matrix<const T> b, const OutputMatrix c) {
-  using Ring = Stage<T, MAJOR_A, MAJOR_B>;
+  using Ring = Stage<T, MAJOR_A, MAJOR_B, BK>;
   using TileA = typename Ring::TileA;
   using TileB = typename Ring::TileB;
   constexpr int kStages = stages(kHasCpAsync);
@@ -148,22 +149,33 @@ __global__ void __launch_bounds__(kThreads, kHasCpAsync ? 2 : 1)
   store_accumulators(c, m0 + warp_m, n0 + warp_n, acc, scratch.from(warp * kFragmentElements), thread % 32);
 }
 
-int launch_wmma_pipelined(const GemmProblem& p, const DeviceInfo& device) {
+// The larger K step, where the device has the shared memory for it.
+template <class T, Major MAJOR_A, Major MAJOR_B, int BK = 64>
+int launch_step(const GemmProblem& p, const DeviceInfo& device) {
+  const bool has_cp_async = device.code_arch >= 80;
+  const int shared_bytes = stages(has_cp_async) * Stage<T, MAJOR_A, MAJOR_B, BK>::kBytes;
+  if constexpr (BK > 32) {
+    if (!has_cp_async || shared_bytes > shared_bytes_a_block(device.capability)) {
+      return launch_step<T, MAJOR_A, MAJOR_B, BK / 2>(p, device);
+    }
+  }
   const bool by_16_bytes = reads_by_16_bytes(p.a, p.dtype, p.m, p.k) && reads_by_16_bytes(p.b, p.dtype, p.k, p.n);
-  return for_type_and_layout(p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() {
-    return launch(by_16_bytes ? wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, true>
-                              : wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, false>,
-                  {.blocks = ceil_div(p.m, BM) * ceil_div(p.n, BN),
-                   .threads = kThreads,
-                   .shared_bytes = stages(device.code_arch >= 80) * Stage<T, MAJOR_A, MAJOR_B>::kBytes},
-                  p.stream, input_matrix<T>(p.a, p.dtype, p.m, p.k), input_matrix<T>(p.b, p.dtype, p.k, p.n),
-                  output_matrix(p));
-  });
+  return launch(by_16_bytes ? wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, BK, true>
+                            : wmma_pipelined_kernel<T, MAJOR_A, MAJOR_B, BK, false>,
+                {.blocks = ceil_div(p.m, BM) * ceil_div(p.n, BN), .threads = kThreads, .shared_bytes = shared_bytes},
+                p.stream, input_matrix<T>(p.a, p.dtype, p.m, p.k), input_matrix<T>(p.b, p.dtype, p.k, p.n),
+                output_matrix(p));
+}
+
+int launch_wmma_pipelined(const GemmProblem& p, const DeviceInfo& device) {
+  return for_type_and_layout(
+      p, [&]<class T, Major MAJOR_A, Major MAJOR_B>() { return launch_step<T, MAJOR_A, MAJOR_B>(p, device); });
 }
 
 int64_t reads_wmma_pipelined(const GemmProblem& p) {
-  using Tiles = Stage<__half, Major::kRow, Major::kRow>;  // the count is the same for every type and layout
-  const int64_t steps = ceil_div(p.k, BK);
+  // The count is the same for every type and layout, and but for the last step for both K steps.
+  using Tiles = Stage<__half, Major::kRow, Major::kRow, 64>;
+  const int64_t steps = ceil_div(p.k, 64);
   return tile_reads<Tiles::TileA, kThreads, __half>(p.a, p.dtype, p.m, p.k, steps) +
          tile_reads<Tiles::TileB, kThreads, __half>(p.b, p.dtype, p.k, p.n, steps);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check.h"
-#include "device/wgmma_forms.h"
+#include "device/wgmma_plan.h"
 
 namespace {
 
@@ -22,16 +22,17 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {128, 256, 64, 132, false, false},    // one k-block
-    {1, 8, 8, 132, false, false},         // nearly all of the tile is zero fill
-    {257, 261, 77, 132, false, false},    // C element by element
-    {333, 444, 555, 132, false, true},    // C column-major
-    {300, 520, 1280, 4, false, false},    // deferred stores: exactly as many k-blocks as they need
-    {520, 1036, 1352, 5, false, false},   // several tiles a block, edges on both sides
-    {640, 1290, 1352, 3, false, false},   // the same, C element by element
-    {520, 1036, 72, 7, true, false},      // C += a b
-    {300, 520, 8264, 3, false, false},    // two chains
-    {130, 200, 16500, 132, false, false}  // six
+    {128, 256, 64, 132, false, false},     // one k-block
+    {1, 8, 8, 132, false, false},          // nearly all of the tile is zero fill
+    {257, 261, 77, 132, false, false},     // C element by element
+    {333, 444, 555, 132, false, true},     // C column-major
+    {300, 520, 1280, 4, false, false},     // deferred stores: exactly as many k-blocks as they need
+    {520, 1036, 1352, 5, false, false},    // several tiles a block, edges on both sides
+    {640, 1290, 1352, 3, false, false},    // the same, C element by element
+    {520, 1036, 72, 7, true, false},       // C += a b
+    {300, 520, 8264, 3, false, false},     // one chain on 3 SMs, which have more than two tiles each
+    {130, 200, 16500, 132, false, false},  // 17 chains, or pieces of k of 3 and more
+    {257, 300, 1000, 132, true, false}     // the same with C += a b, in pieces of unequal length
 };
 
 bool ok(cudaError_t error, const char* what) {
@@ -115,7 +116,7 @@ struct Result {
 
 // Whether the form took the problem.
 template <class T>
-bool run(int form, const Case& x, const Numbers& numbers, bool a_by_col, bool b_by_col) {
+bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_col, bool b_by_col) {
   const Matrix<T> a(numbers.a, x.m, x.k, a_by_col), b(numbers.b, x.k, x.n, b_by_col);
   Result c(x.m * x.n);
   GemmProblem p;
@@ -125,8 +126,8 @@ bool run(int form, const Case& x, const Numbers& numbers, bool a_by_col, bool b_
   p.b = b.operand;
   p.c = x.c_by_col ? Operand{c.memory + Result::kGuard, 1, x.m} : Operand{c.memory + Result::kGuard, x.n, 1};
   p.accumulate = x.accumulate;
-  const int error = launch_wgmma_form(p, {90, 90, x.sm_count}, form);
-  if (error == cudaErrorInvalidValue && kWgmmaForms[form].deferred()) return false;
+  const int error = launch_wgmma_form(p, {90, 90, x.sm_count}, form, splits);
+  if (error == cudaErrorInvalidValue && !kWgmmaForms[form].splits_k()) return false;  // chains, or few k-blocks
   if (!ok(static_cast<cudaError_t>(error), kWgmmaForms[form].name) || !c.fetch()) return false;
   int64_t wrong = 0;
   for (int64_t i = 0; i < x.m; ++i) {
@@ -135,10 +136,10 @@ bool run(int form, const Case& x, const Numbers& numbers, bool a_by_col, bool b_
       wrong += got != numbers.product[i * x.n + j];
     }
   }
-  CHECK(wrong == 0 && c.guards_hold(), "%s %s %s %c%c %lldx%lldx%lld: %lld wrong, guards %s", kWgmmaForms[form].name,
-        x.accumulate ? "+=" : "=", p.dtype == DType::kFloat16 ? "fp16" : "bf16", a_by_col ? 'T' : 'N',
-        b_by_col ? 'T' : 'N', static_cast<long long>(x.m), static_cast<long long>(x.n), static_cast<long long>(x.k),
-        static_cast<long long>(wrong), c.guards_hold() ? "hold" : "overwritten");
+  CHECK(wrong == 0 && c.guards_hold(), "%s in %d %s %s %c%c %lldx%lldx%lld: %lld wrong, guards %s",
+        kWgmmaForms[form].name, splits, x.accumulate ? "+=" : "=", p.dtype == DType::kFloat16 ? "fp16" : "bf16",
+        a_by_col ? 'T' : 'N', b_by_col ? 'T' : 'N', static_cast<long long>(x.m), static_cast<long long>(x.n),
+        static_cast<long long>(x.k), static_cast<long long>(wrong), c.guards_hold() ? "hold" : "overwritten");
   return true;
 }
 
@@ -157,10 +158,13 @@ int main() {
   for (const Case& x : kCases) {
     const Numbers numbers(x);
     for (int form = 0; form < kWgmmaFormCount; ++form) {
-      for (const bool a_by_col : {false, true}) {
-        for (const bool b_by_col : {false, true}) {
-          ran[form] += run<__half>(form, x, numbers, a_by_col, b_by_col);
-          ran[form] += run<__nv_bfloat16>(form, x, numbers, a_by_col, b_by_col);
+      for (const int splits : {1, 2, 3, 4, 8}) {
+        if (!kWgmmaForms[form].splits_into(splits)) continue;
+        for (const bool a_by_col : {false, true}) {
+          for (const bool b_by_col : {false, true}) {
+            ran[form] += run<__half>(form, splits, x, numbers, a_by_col, b_by_col);
+            ran[form] += run<__nv_bfloat16>(form, splits, x, numbers, a_by_col, b_by_col);
+          }
         }
       }
     }

@@ -2,18 +2,22 @@
 #include <string>
 
 #include "check.h"
-#include "device/wgmma_forms.h"
+#include "device/wgmma_plan.h"
 
 namespace {
 
 using namespace tcgemm;
 
 constexpr WgmmaTask task(int64_t m, int64_t n, int64_t k, int sm_count = 132, bool b_along_k = true,
-                         bool may_defer = true) {
-  return {m, n, k, sm_count, may_defer, b_along_k};
+                         bool may_defer = true, bool straddles = false) {
+  return {m, n, k, sm_count, may_defer, may_defer, b_along_k, straddles, straddles};
 }
 
-std::string form_of(const WgmmaTask& t) { return kWgmmaForms[wgmma_plan(t).form].name; }
+// The form, and "/2" where k is split in two.
+std::string form_of(const WgmmaTask& t) {
+  const WgmmaPlan plan = wgmma_plan(t);
+  return kWgmmaForms[plan.form].name + (plan.splits > 1 ? "/" + std::to_string(plan.splits) : std::string());
+}
 
 struct Pin {
   int64_t m, n, k;
@@ -37,7 +41,7 @@ void the_fastest_that_was_measured_on_132_sms() {
                          {8192, 28672, 8192, "ping_128x192", "ping_128x192"},
                          {4096, 4096, 14336, "defer_128x256", "defer_128x256"},
                          {16384, 4096, 4096, "ping_128x128", "ping_128x128"},
-                         {256, 128256, 4096, "ping_128x128", "ping_128x128"},
+                         {256, 128256, 4096, "defer_128x256", "defer_128x256"},
                          {1024, 1024, 1024, "coop_128x64", "coop_128x64"},
                          {1536, 1536, 1536, "coop_128x192", "coop_128x144"},
                          {512, 4096, 4096, "coop_128x128", "coop_128x128"},
@@ -63,9 +67,11 @@ void a_form_gets_only_what_it_can() {
           const WgmmaTask t = task(size, size + 1, k, 132, along_k, may_defer);
           const WgmmaPlan plan = wgmma_plan(t);
           const WgmmaForm& form = kWgmmaForms[plan.form];
-          CHECK(!form.deferred() || (may_defer && k >= kMinDeferredK && plan.chains == 1), "%s", form.name);
+          CHECK(!form.deferred() || (may_defer && k >= kMinDeferredK), "%s", form.name);
+          CHECK(form.splits_k() || (plan.chains == 1 && plan.splits == 1), "%s", form.name);
           CHECK(form.bn % 64 == 0 || along_k, "%s", form.name);
-          CHECK(plan.tiles_m * form.bm >= size && (plan.tiles_m - 1) * form.bm < size, "%s", form.name);
+          CHECK(plan.tiles_m * form.rows_per_cluster() >= size && (plan.tiles_m - 1) * form.rows_per_cluster() < size,
+                "%s", form.name);
           CHECK(plan.tiles_n * form.bn >= size + 1 && (plan.tiles_n - 1) * form.bn < size + 1, "%s", form.name);
           CHECK(plan.group >= 1 && plan.group <= plan.tiles_m, "%s: group %d", form.name, plan.group);
         }
@@ -74,15 +80,59 @@ void a_form_gets_only_what_it_can() {
   }
 }
 
-void chains_are_cut_where_cublas_cuts_them_or_before() {
-  CHECK(wgmma_chains(1024, 1024, 8192) == 1, "up to 8192 cuBLAS keeps one");
-  CHECK(wgmma_chains(1024, 1024, 8193) == 2 && wgmma_chains(2048, 2048, 14336) == 2, "a small C");
-  CHECK(wgmma_chains(4096, 4096, 14336) == 1 && wgmma_chains(2048, 2049, 14336) == 1, "cuBLAS keeps one for a large C");
-  for (const int64_t k : {16384, 50000, 65536}) {
-    const int64_t chains = wgmma_chains(4096, 4096, k);
-    CHECK(chains * 3072 >= k && (chains - 1) * 3072 < k, "k = %lld: %lld chains", static_cast<long long>(k),
-          static_cast<long long>(chains));
+void chains_are_no_longer_than_those_of_cublas() {
+  const auto longest = [](int64_t m, int64_t n, int64_t k) { return wgmma_longest_chain(task(m, n, k)); };
+  CHECK(longest(16, 256, 2048) == 2048 && longest(16, 256, 7168) == 1024, "16 tiles of 128x128 or fewer");
+  CHECK(longest(16, 4096, 4096) == 2048 && longest(1024, 512, 14336) == 2048, "33 tiles or fewer");
+  CHECK(longest(1024, 1024, 7168) == 7168 && longest(1024, 1024, 65536) == 7168, "66 tiles or fewer");
+  CHECK(longest(1536, 1024, 16383) >= 16383 && longest(1536, 1024, 16384) == 4096, "more");
+  const WgmmaPlan deep = wgmma_plan_form(11, task(4096, 4096, 20000));
+  CHECK(kWgmmaForms[deep.form].splits_k() && deep.chains == 5, "%lld chains", static_cast<long long>(deep.chains));
+  CHECK(wgmma_plan_form(12, task(256, 256, 8192), 4).chains == 2, "a piece of 2048 is cut in two");
+}
+
+void k_is_split_where_tiles_are_few() {
+  for (const Pin& pin : {Pin{256, 256, 11520, "split_128x64/8", "split_128x64/8"},
+                         {640, 960, 12160, "split_128x192/4", "split_128x192/4"},
+                         {320, 880, 14336, "split_128x128/4", "split_128x128/4"}}) {
+    check_pins(pin, 132);
   }
+  for (const int sms : {132, 114, 60}) {
+    for (const int64_t m : {1, 64, 300, 1000}) {
+      for (const int64_t k : {512, 4096, 20000}) {
+        const WgmmaPlan plan = wgmma_plan(task(m, 256, k, sms));
+        CHECK(plan.splits == 1 || plan.tiles_m * plan.tiles_n * plan.splits <= sms, "%d pieces of %lld tiles",
+              plan.splits, static_cast<long long>(plan.tiles_m * plan.tiles_n));
+        CHECK(plan.chains * plan.splits * wgmma_longest_chain(task(m, 256, k, sms)) >= k, "a chain is too long");
+      }
+    }
+  }
+}
+
+void pairs_share_b_where_lines_straddle() {
+  CHECK(form_of(task(12352, 1064, 10040, 132, true, true, true)) == "ping_128x192_pair", "%s",
+        form_of(task(12352, 1064, 10040, 132, true, true, true)).c_str());
+  CHECK(form_of(task(8736, 1200, 4728, 132, true, true, true)) == "defer_128x256_pair", "%s",
+        form_of(task(8736, 1200, 4728, 132, true, true, true)).c_str());
+}
+
+void a_task_is_read_from_the_problem() {
+  GemmProblem p;
+  p.m = 4096, p.n = 4104, p.k = 4096;
+  void* const aligned = reinterpret_cast<void*>(1024);
+  p.a = {aligned, 4096, 1};
+  p.b = {aligned, 4104, 1};  // rows of 8208 bytes
+  p.c = {aligned, 4104, 1};
+  const WgmmaTask t = wgmma_task(p, 132);
+  CHECK(!t.a_straddles && t.b_straddles && !t.b_along_k && t.by_16_bytes && t.may_defer, "row-major");
+  p.accumulate = true;
+  CHECK(wgmma_task(p, 132).by_16_bytes && !wgmma_task(p, 132).may_defer, "C += a b");
+  p.accumulate = false;
+  p.c.data = reinterpret_cast<void*>(1032);
+  CHECK(!wgmma_task(p, 132).by_16_bytes, "C starts 8 bytes past a multiple of 16");
+  p.c = {aligned, 1, 4096};
+  const WgmmaTask by_col = wgmma_task(with_row_major_result(p), 132);
+  CHECK(by_col.m == 4104 && by_col.n == 4096 && by_col.a_straddles && by_col.b_along_k, "C column-major");
 }
 
 void a_group_keeps_a_wave_square() {
@@ -98,7 +148,10 @@ int main() {
   the_fastest_that_was_measured_on_132_sms();
   other_numbers_of_sms();
   a_form_gets_only_what_it_can();
-  chains_are_cut_where_cublas_cuts_them_or_before();
+  chains_are_no_longer_than_those_of_cublas();
+  k_is_split_where_tiles_are_few();
+  pairs_share_b_where_lines_straddle();
+  a_task_is_read_from_the_problem();
   a_group_keeps_a_wave_square();
   return test::finish();
 }
