@@ -38,7 +38,7 @@ struct Candidate {
 
 constexpr Candidate kCandidates[] = {
     // algo             path              bits   bm   bn  blocks rate  step start
-    {"wgmma", Path::kBy16Bytes, false, 0, 0, 1, 0, 0, 2500},  // device/wgmma_plan.h models the rest
+    {"wgmma", Path::kBy16Bytes, false, 0, 0, 1, 0, 0, 1800},  // device/wgmma_plan.h models the rest
     {"mma_sync_64x64", Path::kBy16Bytes, true, 256, 128, 1, 1080, 485, 3000},
     {"mma_sync", Path::kBy16Bytes, true, 256, 128, 1, 960, 545, 3000},
     {"mma_sync_small", Path::kBy16Bytes, true, 64, 64, 3, 640, 170, 2000},

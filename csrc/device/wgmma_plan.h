@@ -85,6 +85,7 @@ inline constexpr int64_t kMinDeferredK = 20 * 64;
 
 constexpr bool wgmma_form_can(const WgmmaForm& form, const WgmmaTask& t) {
   if (form.deferred() && (!t.may_defer || t.k < kMinDeferredK)) return false;
+  if (form.shares_b() && t.sm_count < 2) return false;
   return form.splits_k() || t.k <= wgmma_longest_chain(t);
 }
 
@@ -113,15 +114,15 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
   constexpr double kMultiplyAdds = 2048, kNarrow = 7, kL2Bytes = 64, kStraddle = 1.54, kShared = 0.755;
   constexpr double kStoreBytes = 36, kBadStore = 2, kShownOfDeferred = 0.5, kOneWarpgroup = 2, kFirstKBlocks = 2.8;
   constexpr double kPair = 1900, kSplit = 4700, kSplitBytes = 12.4, kSecondSums = 300, kJoint = 80;
-  constexpr double kSmallest =
-      370;  // of a k-block of 128x64: A and B come from shared memory, half of them for one wgmma
+  // Of a k-block of 64 columns: A is read from shared memory as often as B, and that bounds it.
+  const double narrow = form.bn > 64 ? 0 : form.bm == 64 ? 300 : 370;
   const int64_t tiles = wgmma_ceil(t.m, form.rows_per_cluster()) * wgmma_ceil(t.n, form.bn);
   const int64_t workers = form.shares_b() ? t.sm_count / 2 : wgmma_clusters(splits, t.sm_count);
   const double rounds = static_cast<double>(wgmma_ceil(tiles, workers));
   const double lines = form.bm * (t.a_straddles ? kStraddle : 1) +
                        form.bn * (t.b_straddles ? kStraddle : 1) * (form.shares_b() ? kShared : 1);
   const double multiplying = form.bm * form.bn * 64 / kMultiplyAdds * (1 + kNarrow / form.bn);
-  const double k_block = std::max({multiplying, lines * 128 / kL2Bytes, form.bn == 64 ? kSmallest : 0.0});
+  const double k_block = std::max({multiplying, lines * 128 / kL2Bytes, narrow});
   const auto k_blocks = static_cast<double>(wgmma_ceil(wgmma_ceil(t.k, 64), splits));
   const double tile_bytes = form.bm * form.bn * 4;
   const double storing = tile_bytes / kStoreBytes * (t.by_16_bytes ? 1 : kBadStore);

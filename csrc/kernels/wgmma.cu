@@ -206,8 +206,8 @@ std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
   if (p.m == 0 || p.n == 0 || p.k == 0) return "";
   const std::string a = tma_view(p.a, p.m, p.k, "a").refusal, b = tma_view(p.b, p.k, p.n, "b").refusal;
   if (!a.empty() || !b.empty()) return a.empty() ? b : a;
-  const int64_t tiles = ceil_div(p.m, 128) * ceil_div(p.n, 64);
-  if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 128x64, they are counted in 31 bits";
+  const int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64);
+  if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 64x64, they are counted in 31 bits";
   return "";
 }
 
