@@ -2,6 +2,7 @@
 #include <string>
 
 #include "check.h"
+#include "device/divisor.h"
 #include "device/wgmma_plan.h"
 
 namespace {
@@ -147,6 +148,20 @@ void a_group_keeps_a_wave_square() {
   CHECK(high / wide < 1.5 && wide / high < 1.5, "%s: a wave of %.0f x %.0f", form.name, high, wide);
 }
 
+void division_is_a_multiplication() {
+  constexpr int kMost = 2147483647;
+  for (const int d : {1, 2, 3, 5, 7, 12, 641, 1000, 65536, 65537, 1 << 30, (1 << 30) + 1, kMost}) {
+    const Divisor divisor = make_divisor(d);
+    for (const int x : {0, 1, d - 1, d, 2 * (d / 2) + 1, 12345, 99999999, kMost - 1, kMost}) {
+      CHECK(divisor.quotient(x) == x / d, "%d / %d = %d", x, d, divisor.quotient(x));
+    }
+    for (int64_t x = d; x <= kMost; x += d * int64_t{99991}) {
+      const int at = static_cast<int>(x);
+      CHECK(divisor.quotient(at) == at / d && divisor.quotient(at - 1) == (at - 1) / d, "%d / %d", at, d);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -158,5 +173,6 @@ int main() {
   pairs_share_b_where_lines_straddle();
   a_task_is_read_from_the_problem();
   a_group_keeps_a_wave_square();
+  division_is_a_multiplication();
   return test::finish();
 }
