@@ -7,10 +7,9 @@
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
-//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done; with a pair, those of both
-//   pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's columns is
-//   here named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued.
-//   Without
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done; in a pair, those of both
+//   pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's slice is here
+//   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
 //   named 1       256, split k only               the sums of both consumers are in shared memory
@@ -20,8 +19,9 @@
 //
 // Blocks work together in two ways. A pair, one below the other, shares its tile of B: where lines are no multiple of
 // 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of one tile, where there are few tiles; then each
-// adds up a slice of the columns, in the order of k. device/wgmma_forms.h has the forms, device/wgmma_plan.h the
-// choice.
+// adds up a slice of the columns, in the order of k.
+//
+// device/wgmma_forms.h has the forms, device/wgmma_plan.h the choice.
 //
 // Launching before the kernel before has ended, and L2 promotion, were measured and gained nothing (docs/log.md).
 //
