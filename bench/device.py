@@ -33,14 +33,16 @@ SMI_PERIOD = 5.0  # seconds between readings when only nvidia-smi, which takes l
 def csrc_tree() -> str:
     """Names the sources that are measured: a hash over csrc without the emulator (CONTRIBUTING.md, "Result files").
 
-    From git; else from the environment variable TCGEMM_CSRC_TREE, for a machine without the repository. Sources
-    that differ from the commit show as "+changes".
+    Of the files that are there: before a commit it is the name that they will have in it. Without git from the
+    environment variable TCGEMM_CSRC_TREE.
     """
     try:
-        listing = _git("ls-tree", "-r", "HEAD", "csrc")
-        kept = "".join(line for line in listing.splitlines(keepends=True) if "csrc/emulator/" not in line)
-        name = _git("hash-object", "--stdin", stdin=kept).strip()
-        return name + ("+changes" if _git("status", "--porcelain", "csrc", ":!csrc/emulator").strip() else "")
+        listed = _git("ls-files", "-co", "--exclude-standard", "-z", "csrc", ":!csrc/emulator").split("\0")
+        paths = sorted({path for path in listed if path and (ROOT / path).is_file()}, key=str.encode)
+        hashes = _git("hash-object", "--stdin-paths", stdin="".join(f"{path}\n" for path in paths)).split()
+        modes = ("100755" if os.access(ROOT / path, os.X_OK) else "100644" for path in paths)
+        tree = "".join(f"{mode} blob {name}\t{path}\n" for mode, name, path in zip(modes, hashes, paths))
+        return _git("hash-object", "--stdin", stdin=tree).strip()
     except (OSError, subprocess.CalledProcessError):
         return os.environ.get("TCGEMM_CSRC_TREE", "unknown")
 

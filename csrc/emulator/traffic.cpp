@@ -11,12 +11,17 @@ int make_distinct(uint64_t* values, int count) {
   return static_cast<int>(std::unique(values, values + count) - values);
 }
 
-// Whether lanes 2i and 2i + 1 name the same address wherever both are active. lds_probe.cu measured this on an H200
-// with all lanes active and both halves of the warp alike. NVIDIA states the same of compute capability 7.x, and that
-// lanes i and i ^ 2 do as well; no rung needs that, and it has not been measured.
-bool shared_in_pairs(const uint64_t* addresses, const int* lanes, int count) {
-  for (int i = 1; i < count; ++i) {
-    if (lanes[i - 1] / 2 == lanes[i] / 2 && addresses[i - 1] != addresses[i]) return false;
+// Whether every active lane shares its address with lane ^ mask, if that one is active.
+bool agrees_with(int mask, const uint64_t* addresses, const int* lanes, int count) {
+  uint64_t of_lane[32];
+  bool active[32] = {};
+  for (int i = 0; i < count; ++i) {
+    of_lane[lanes[i]] = addresses[i];
+    active[lanes[i]] = true;
+  }
+  for (int i = 0; i < count; ++i) {
+    const int other = lanes[i] ^ mask;
+    if (active[other] && of_lane[other] != addresses[i]) return false;
   }
   return true;
 }
@@ -65,11 +70,12 @@ int count_wavefronts(const uint64_t* addresses, const int* lanes, int count, int
     while (end < count && lanes[end] / group == lanes[i] / group) ++end;
     return end;
   };
+  // lds_probe.cu measured this on an H200: the whole warp has to agree, and in one of the two ways.
+  const bool merges =
+      pairs && bytes > 4 && (agrees_with(1, addresses, lanes, count) || agrees_with(2, addresses, lanes, count));
   int wavefronts = 0;
   for (int i = 0, end; i < count; i = end) {
-    end = end_of_group(i, 2 * lanes_a_pass);
-    const bool one_pass = pairs && bytes > 4 && shared_in_pairs(addresses + i, lanes + i, end - i);
-    if (!one_pass) end = end_of_group(i, lanes_a_pass);
+    end = end_of_group(i, merges ? 2 * lanes_a_pass : lanes_a_pass);
     wavefronts += busiest_bank(addresses + i, end - i, bytes);
   }
   return wavefronts;

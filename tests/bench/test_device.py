@@ -40,14 +40,23 @@ def test_the_tree_is_named_as_the_design_says(repository):
     assert device.csrc_tree() == _by_shell(repository)
 
 
-def test_the_emulator_does_not_count_and_changes_show(repository):
+def test_the_emulator_does_not_count(repository):
     before = device.csrc_tree()
     (repository / "csrc" / "emulator" / "e.cpp").write_text("other")
     assert device.csrc_tree() == before
+
+
+def test_changed_and_new_sources_have_the_name_of_their_commit_to_be(repository):
+    before = device.csrc_tree()
     (repository / "csrc" / "gemm.h").write_text("other")
-    assert device.csrc_tree() == before + "+changes"
-    _git(repository, "commit", "-q", "-a", "-m", "y")
-    assert device.csrc_tree() not in (before, before + "+changes")
+    changed = device.csrc_tree()
+    (repository / "csrc" / "kernels" / "b.cu").write_text("new")
+    (repository / "csrc" / "kernels" / "a.cu").unlink()
+    new = device.csrc_tree()
+    assert len({before, changed, new}) == 3
+    _git(repository, "add", "-A")
+    _git(repository, "commit", "-q", "-m", "y")
+    assert new == device.csrc_tree() == _by_shell(repository)
 
 
 def test_without_a_repository_the_environment_names_the_tree(tmp_path, monkeypatch):

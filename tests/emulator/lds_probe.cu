@@ -1,7 +1,7 @@
 // What shared memory charges for reads that share addresses. compare_ncu.py profiles it: each kernel executes kReads
 // reads in one warp, and wavefronts over instructions is the answer. The emulator's rule (count_wavefronts) is: 32, 16
-// or 8 lanes a pass for 4, 8 or 16 bytes, and twice as many of 8 or 16 bytes where lanes 2i and 2i + 1 share addresses.
-// Not measured yet: alternating (lanes i and i ^ 2 share), mixed (half of the warp shares), and inactive lanes.
+// or 8 lanes a pass for 4, 8 or 16 bytes, and twice as many of 8 or 16 bytes where all active lanes share addresses with
+// lane ^ 1, or all with lane ^ 2.
 #include <cstdio>
 
 constexpr int kReads = 1024;

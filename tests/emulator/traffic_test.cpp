@@ -72,10 +72,15 @@ void lanes_that_share_addresses() {
     int by_4, by_8, by_16;  // bytes a lane
   };
   const Pattern measured[] = {
-      {"distinct", [](int l) { return l; }, 1, 2, 4},    {"pairs", [](int l) { return l / 2; }, 1, 1, 2},
-      {"fours", [](int l) { return l / 4; }, 1, 1, 2},   {"eights", [](int l) { return l / 8; }, 1, 1, 2},
-      {"halves", [](int l) { return l % 16; }, 1, 2, 4}, {"quarters", [](int l) { return l % 8; }, 1, 2, 4},
+      {"distinct", [](int l) { return l; }, 1, 2, 4},
+      {"pairs", [](int l) { return l / 2; }, 1, 1, 2},
+      {"fours", [](int l) { return l / 4; }, 1, 1, 2},
+      {"eights", [](int l) { return l / 8; }, 1, 1, 2},
+      {"halves", [](int l) { return l % 16; }, 1, 2, 4},
+      {"quarters", [](int l) { return l % 8; }, 1, 2, 4},
       {"all", [](int) { return 0; }, 1, 1, 2},
+      {"alternating", [](int l) { return l / 4 * 2 + l % 2; }, 1, 1, 2},
+      {"mixed", [](int l) { return l < 16 ? l / 2 : l; }, 1, 2, 4},
   };
   for (const Pattern& each : measured) {
     const int64_t got[] = {item_wavefronts<1>(each.item), item_wavefronts<2>(each.item), item_wavefronts<4>(each.item)};
@@ -98,6 +103,28 @@ void pairs_with_conflicts() {
   EXPECT_EQUAL(count_wavefronts(addresses, lanes, 32, 16, true), 2);
   EXPECT_EQUAL(count_wavefronts(addresses, lanes, 32, 16, false), 4);  // a store, or rows of ldmatrix
   EXPECT_EQUAL(count_wavefronts(addresses, lanes, 8, 16, true), 1);    // lanes 8 to 31 inactive
+}
+
+// Measured with lds_probe.cu: an inactive lane agrees with any; half a warp that agrees does not merge alone.
+void inactive_lanes() {
+  uint64_t addresses[16];
+  int even[16], lower[16];
+  for (int i = 0; i < 16; ++i) {
+    addresses[i] = static_cast<uint64_t>(i);  // in items
+    even[i] = 2 * i;
+    lower[i] = i;
+  }
+  const auto wavefronts = [&](const int* lanes, int bytes) {
+    uint64_t at[16];
+    for (int i = 0; i < 16; ++i) at[i] = addresses[i] * static_cast<uint64_t>(bytes);
+    return count_wavefronts(at, lanes, 16, bytes, true);
+  };
+  EXPECT_EQUAL(wavefronts(even, 4), 1);
+  EXPECT_EQUAL(wavefronts(even, 8), 1);
+  EXPECT_EQUAL(wavefronts(even, 16), 2);
+  EXPECT_EQUAL(wavefronts(lower, 4), 1);
+  EXPECT_EQUAL(wavefronts(lower, 8), 1);
+  EXPECT_EQUAL(wavefronts(lower, 16), 2);
 }
 
 // A warp copies four lines of 128 bytes to shared lines of LD halves, as wmma_pipelined does (LD = 72, counted by ncu).
@@ -170,6 +197,7 @@ void test_traffic() {
   banks();
   lanes_that_share_addresses();
   pairs_with_conflicts();
+  inactive_lanes();
   copies_to_padded_lines();
   padding_of_fragment_loads();
 }
