@@ -10,7 +10,7 @@ import torch
 
 import tcgemm
 from support import HALF_RUNGS, LAYOUTS, RUNG_NAMES, RUNGS
-from tcgemm._library import build_info
+from tcgemm._library import build_info, explain
 
 needs_cuda_part = pytest.mark.skipif(not build_info()["nvcc"], reason="built without nvcc")
 H200 = tcgemm.DeviceInfo(90, 90, 132)
@@ -148,3 +148,22 @@ def test_the_log_tells_each_choice() -> None:
     said = [line for line in stderr_of({"TCGEMM_LOG": "dispatch"}).splitlines() if line.startswith("tcgemm dispatch:")]
     assert len(said) == 1 and "float16 64x64x64" in said[0] and "fewest clocks" in said[0], said
     assert "tcgemm dispatch:" not in stderr_of({})
+
+
+@needs_cuda_part
+@pytest.mark.skipif(not build_info().get("archs", {}).get("WGMMA"), reason="built without code for 9.0a")
+@pytest.mark.parametrize(
+    "mnk, form",
+    [
+        ((4096, 4096, 1024), "ping_128x128"),
+        ((16, 256, 7168), "split_128x64 in 8 pieces of k"),
+        ((32, 8192, 512), "ping_64x64"),
+        ((856, 1992, 2088), "coop_128x128_pair"),  # lines of 3984 and 4176 bytes: no multiples of 128
+    ],
+    ids=str,
+)
+def test_the_reason_names_the_form_of_wgmma(mnk: tuple[int, int, int], form: str) -> None:
+    _, n, k = mnk
+    found = explain(None, torch.float16, mnk, (k, 1, n, 1), capability=90, code_arch=90, sm_count=132)
+    assert found["chosen"] == "wgmma"
+    assert f"wgmma {form}: " in found["reason"], found["reason"]
