@@ -163,6 +163,7 @@ Cheapest cheapest(const GemmProblem& p, const DeviceInfo& device, std::string* t
 }
 
 Choice choose_by_cost(const GemmProblem& p, const DeviceInfo& device, bool in_full) {
+  if (device.sm_count < 1) return {nullptr, "a device of " + std::to_string(device.sm_count) + " SMs runs nothing"};
   if (const Exception* measured = exception_for(p, device.capability); measured != nullptr && !p.batch_invariant) {
     const Kernel* kernel = find_kernel(measured->algo);
     if (kernel != nullptr && why_not(*kernel, p, device).empty()) return {kernel, measured->measured};

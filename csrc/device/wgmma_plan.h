@@ -45,17 +45,19 @@ struct WgmmaTask {
 
 // For a problem whose rows of C are contiguous.
 inline WgmmaTask wgmma_task(const GemmProblem& p, int sm_count) {
-  const auto straddles = [](const Operand& x) {
-    const int64_t stride = x.col_stride == 1 ? x.row_stride : x.col_stride;
-    return reinterpret_cast<uintptr_t>(x.data) % 128 != 0 || stride % 64 != 0;
+  // The stride of a dimension of size 1 is never used, so nothing may depend on it.
+  const auto straddles = [](const Operand& x, int64_t rows, int64_t cols) {
+    const bool along_cols = x.col_stride == 1 || cols == 1;
+    const int64_t lines = along_cols ? rows : cols, stride = along_cols ? x.row_stride : x.col_stride;
+    return reinterpret_cast<uintptr_t>(x.data) % 128 != 0 || (lines > 1 && stride % 64 != 0);
   };
   WgmmaTask t = {p.m, p.n, p.k, sm_count};
   t.by_16_bytes = wgmma_stores_by_16_bytes(p);
   t.may_defer = t.by_16_bytes && !p.accumulate && (p.m == 1 || p.c.row_stride >= p.n) &&
                 p.c.row_stride < int64_t{1} << 38;  // TMA's strides end at 2^40 bytes
   t.b_along_k = p.b.col_stride != 1 && p.n != 1;
-  t.a_straddles = straddles(p.a);
-  t.b_straddles = straddles(p.b);
+  t.a_straddles = straddles(p.a, p.m, p.k);
+  t.b_straddles = straddles(p.b, p.k, p.n);
   return t;
 }
 
@@ -69,8 +71,9 @@ struct WgmmaPlan {
 };
 
 // Tensor cores round towards zero while they add, so sums of one sign drift with the length of a chain. No chain is
-// longer than cuBLAS's, which cuts k where C has few tiles for the SMs (docs/log.md), and at deep k none is longer than
-// 4096, whatever cuBLAS does. Pieces are added up in FP32, in the order of k.
+// longer than cuBLAS's on an H200, which cuts k where C has few tiles for the SMs (docs/log.md). Where it has more,
+// none is longer than 4096 from k = 16384 on; cuBLAS does not see to that. Pieces are added up in FP32, in the order of
+// k.
 constexpr int64_t wgmma_longest_chain(const WgmmaTask& t) {
   constexpr int64_t kDeepK = 16384;
   const int64_t tiles = wgmma_ceil(t.m, 128) * wgmma_ceil(t.n, 128);
@@ -182,7 +185,7 @@ constexpr WgmmaChoice wgmma_choice(const WgmmaTask& t) {
   return best;
 }
 
-// The same. Both `auto` and the launch ask, and mostly for what they asked for before: a microsecond saved.
+// The same. Both `auto` and the launch ask, and mostly for what they asked for before: 0.4 us saved.
 inline const WgmmaChoice& wgmma_choice_again(const WgmmaTask& t) {
   thread_local WgmmaTask last = {};
   thread_local WgmmaChoice choice = {};

@@ -14,8 +14,9 @@
 //                                                 parity would mean two phases
 //   named 1       256, split k only               the sums of both consumers are in shared memory
 //
-// Storing a tile takes as long as the SM's store path makes it (32 bytes a clock). Ping-pong hides it behind the other
-// warpgroup's main loop; of the cooperative forms one defers it into its own next main loop, and the others show it.
+// Storing a tile takes as long as the SM's store path makes it (about 32 bytes a clock). Ping-pong hides it behind the
+// other warpgroup's main loop; of the cooperative forms one defers it into its own next main loop, and the others show
+// it.
 //
 // Blocks work together in two ways. A pair, one below the other, shares its tile of B: where lines are no multiple of
 // 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of one tile, where there are few tiles; then each
@@ -220,6 +221,7 @@ int64_t reads_wgmma(const GemmProblem& problem) {
 }
 
 int launch_plan(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& plan) {
+  if (p.m == 0 || p.n == 0 || p.k == 0) return cudaErrorInvalidValue;  // nothing to multiply, and no tiles
   const TmaView a = tma_view(p.a, p.m, p.k, "a"), b = tma_view(p.b, p.k, p.n, "b");
   if (!a.refusal.empty() || !b.refusal.empty()) return cudaErrorInvalidValue;
   const auto for_layout = [&]<class T>() {

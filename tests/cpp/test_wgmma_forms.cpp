@@ -32,7 +32,9 @@ const Case kCases[] = {
     {520, 1036, 72, 7, true, false},       // C += a b
     {300, 520, 8264, 3, false, false},     // one chain on 3 SMs, which have more than two tiles each
     {130, 200, 16500, 132, false, false},  // 17 chains, or pieces of k of 3 and more
-    {257, 300, 1000, 132, true, false}     // the same with C += a b, in pieces of unequal length
+    {257, 300, 1000, 132, true, false},    // the same with C += a b, in pieces of unequal length
+    {130, 72, 2200, 132, false, false},    // three chains, or two in each of two pieces
+    {130, 72, 0, 132, false, false}        // nothing to multiply: refused
 };
 
 bool ok(cudaError_t error, const char* what) {
@@ -127,7 +129,9 @@ bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_
   p.c = x.c_by_col ? Operand{c.memory + Result::kGuard, 1, x.m} : Operand{c.memory + Result::kGuard, x.n, 1};
   p.accumulate = x.accumulate;
   const int error = launch_wgmma_form(p, {90, 90, x.sm_count}, form, splits);
-  if (error == cudaErrorInvalidValue && !kWgmmaForms[form].splits_k()) return false;  // chains, or few k-blocks
+  const bool can = x.k > 0 && wgmma_form_can(kWgmmaForms[form], wgmma_task(with_row_major_result(p), x.sm_count));
+  CHECK(can || error == cudaErrorInvalidValue, "%s was to refuse", kWgmmaForms[form].name);
+  if (!can) return false;  // chains, few k-blocks or none
   if (!ok(static_cast<cudaError_t>(error), kWgmmaForms[form].name) || !c.fetch()) return false;
   int64_t wrong = 0;
   for (int64_t i = 0; i < x.m; ++i) {
@@ -157,7 +161,7 @@ int main(int argc, char** argv) {
   }
   std::vector<int> ran(kWgmmaFormCount);
   for (const Case& x : kCases) {
-    if (few && x.k > 2000) continue;
+    if (few && x.k > 4000) continue;
     const Numbers numbers(x);
     for (int form = 0; form < kWgmmaFormCount; ++form) {
       for (const int splits : {1, 2, 3, 4, 8}) {

@@ -136,6 +136,9 @@ void a_task_is_read_from_the_problem() {
   p.accumulate = false;
   p.c.data = reinterpret_cast<void*>(1032);
   CHECK(!wgmma_task(p, 132).by_16_bytes, "C starts 8 bytes past a multiple of 16");
+  p.m = 1, p.a = {aligned, 4097, 1};
+  CHECK(!wgmma_task(p, 132).a_straddles, "the stride of a single row is never used");
+  p.m = 4096, p.a = {aligned, 4096, 1};
   p.c = {aligned, 1, 4096};
   const WgmmaTask by_col = wgmma_task(with_row_major_result(p), 132);
   CHECK(by_col.m == 4104 && by_col.n == 4096 && by_col.a_straddles && by_col.b_along_k, "C column-major");
