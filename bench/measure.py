@@ -66,14 +66,23 @@ class Measurement:
         self.measured: dict[str, calls.Call] = {}  # by algo: the call of each row
 
     def shared(self) -> dict:
-        """Columns of the calls that are no rungs, in rounds of their own."""
+        """Columns of the calls that are no rungs, in rounds of their own with the baseline.
+
+        The clock of these rounds is not that of a rung's, so what is compared is the ratio to the baseline.
+        """
         a, b, timer = self.subject.a, self.subject.b, self.session.timer
         others = {"torch_us": calls.same_work(a, b)} | calls.other_work(a, b)
         if lt := self._best_lt():
             others["cublaslt_us"] = lt
-        taken = timer.cold(list(others.values()), self.session.effort.but(repeats=15))
+        *taken, base = timer.cold([*others.values(), self.matched], self.session.effort.but(repeats=15))
         names = ("cublaslt_us", "torch_us", "torch_half_us", "torch_fp32_us", "torch_tf32_us")
-        return dict.fromkeys(names) | {name: stats.median(us) for name, us in zip(others, taken)}
+        ratios = {
+            f"{name.removesuffix('_us')}_ratio": stats.paired_ratio(base, us)
+            for name, us in zip(others, taken)
+            if name in ("cublaslt_us", "torch_us")
+        }
+        found = {name: stats.median(us) for name, us in zip(others, taken)} | ratios
+        return dict.fromkeys((*names, "cublaslt_ratio", "torch_ratio")) | found
 
     def _best_lt(self) -> calls.Call | None:
         """The fastest of cublasLt's proposals that computes the product, sorted out with few repeats."""

@@ -67,6 +67,7 @@ def error_bar_note(self_check: list[dict]) -> str:
 
 def main_table(rows: list[dict], self_check: list[dict], title: str = "tcgemm against cublasGemmEx") -> Table:
     """One line a rung and problem: times, ratio, distance to the floor, accuracy."""
+    has_lt = any(row.get("cublaslt_ratio") for row in rows)  # files before it was measured have none
     heads = [
         "class",
         "problem",
@@ -76,6 +77,7 @@ def main_table(rows: list[dict], self_check: list[dict], title: str = "tcgemm ag
         "Lt us",
         "torch us",
         "% cuBLAS",
+        *["% Lt"] * has_lt,
         "TFLOP/s",
         "% of floor",
         "CV %",
@@ -88,7 +90,15 @@ def main_table(rows: list[dict], self_check: list[dict], title: str = "tcgemm ag
     for row in rows:
         if row["us"] is None:
             lines.append(
-                [row["class"], label(row), _algo(row), "FAILED", *[NONE] * 7, figure(row["max_err"]), *[NONE] * 3]
+                [
+                    row["class"],
+                    label(row),
+                    _algo(row),
+                    "FAILED",
+                    *[NONE] * (7 + has_lt),
+                    figure(row["max_err"]),
+                    *[NONE] * 3,
+                ]
             )
             continue
         lines.append(
@@ -101,6 +111,7 @@ def main_table(rows: list[dict], self_check: list[dict], title: str = "tcgemm ag
                 figure(row["cublaslt_us"]),
                 figure(row["torch_us"]),
                 _against_cublas(row, self_check),
+                *[percent(row["ratio"] / row["cublaslt_ratio"] if row.get("cublaslt_ratio") else None)] * has_lt,
                 figure(row["tflops"]),
                 percent(row["floor_us"] / row["us"]),
                 percent(row["cv"]),

@@ -75,6 +75,8 @@ def row(problem: Problem, algo: str, ratio: float, cublas_us: float, **changes: 
         "cublas_us": cublas_us,
         "cublaslt_us": cublas_us * 0.98,
         "torch_us": cublas_us * 1.01,
+        "cublaslt_ratio": 1 / 0.98,
+        "torch_ratio": 1 / 1.01,
         "ratio": ratio,
         "tflops": work(p).flop / us / 1e6,
         "floor_us": stats.floor_us(work(p).flop, work(p).bytes, 800.0, 4.0),

@@ -30,6 +30,10 @@ def test_a_row_shows_time_ratio_and_distance_to_the_floor():
     assert _cell(row, "us") == "250"
     assert _cell(row, "cuBLAS us") == "200"
     assert _cell(row, "% cuBLAS") == "80.0"
+    assert _cell(row, "% Lt") == "78.4"  # cublasLt's best takes 0.98 of cublasGemmEx's time
+    without = row | {"cublaslt_ratio": None}
+    assert "% Lt" not in table.main_table([without], []).heads
+    assert table.main_table([row, without], []).rows[1][8] == "-"
     assert _cell(row, "TFLOP/s") == "550"  # 2 * 4096^3 / 250 us
     assert _cell(row, "% of floor") == "68.7"  # 171.8 us at 800 TFLOP/s
     assert _cell(row, "algo") == "auto > wmma_pipelined"
