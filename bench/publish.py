@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from bench import ncu, plots, report, results
 from bench.render import NONE
@@ -29,14 +31,9 @@ def aligned(row: dict) -> bool:
     return not any(HALF_BYTES * row[field] % LINE_BYTES for field in ("lda", "ldb", "offset_a", "offset_b"))
 
 
-def _span(values: list) -> str:
+def _span(values: list, shown: Callable[[Any], str] = str) -> str:
     """`8` or `1 to 512`."""
-    low, high = min(values), max(values)
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
-def _percents(ratios: list[float]) -> str:
-    low, high = percent(min(ratios)), percent(max(ratios))
+    low, high = shown(min(values)), shown(max(values))
     return low if low == high else f"{low} to {high}"
 
 
@@ -69,8 +66,8 @@ def auto_lines(document: dict) -> list[str]:
             "yes" if even else "no",
             str(len(rows)),
             ", ".join(f"`{kernel}`" for kernel in dict.fromkeys(row["chosen"] for row in rows)),
-            _percents([row["ratio"] for row in rows]),
-            _percents(hot) if hot else NONE,
+            _span([row["ratio"] for row in rows], percent),
+            _span(hot, percent) if hot else NONE,
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

@@ -66,8 +66,6 @@ inline bool stores_in_pairs(const GemmProblem& p) {
          (p.c.row_stride % 2 == 0 || p.m == 1);
 }
 
-constexpr int64_t rounded_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
-
 // The form of wgmma that a problem would get.
 inline const WgmmaChoice& wgmma_choice_for(const GemmProblem& p, int sm_count) {
   return wgmma_choice_again(wgmma_task(with_row_major_result(p), sm_count));
@@ -76,10 +74,10 @@ inline const WgmmaChoice& wgmma_choice_for(const GemmProblem& p, int sm_count) {
 // Clocks of the busiest SM.
 inline double busy_clocks(const Candidate& form, const GemmProblem& p, int sm_count) {
   if (form.bm == 0) return wgmma_choice_for(p, sm_count).cycles;
-  const int64_t tiles = rounded_up(p.m, form.bm) * rounded_up(p.n, form.bn);
-  const auto tiles_of_sm = static_cast<double>(rounded_up(tiles, sm_count));
-  const auto turns = static_cast<double>(rounded_up(tiles, int64_t{sm_count} * form.blocks_per_sm));
-  const auto steps = static_cast<double>(rounded_up(p.k, 16));
+  const int64_t tiles = ceil_div(p.m, form.bm) * ceil_div(p.n, form.bn);
+  const auto tiles_of_sm = static_cast<double>(ceil_div(tiles, sm_count));
+  const auto turns = static_cast<double>(ceil_div(tiles, int64_t{sm_count} * form.blocks_per_sm));
+  const auto steps = static_cast<double>(ceil_div(p.k, 16));
   const double tile = static_cast<double>(form.bm) * form.bn;
   const double multiplying = std::max(tiles_of_sm * steps * tile * 16 / form.rate, turns * steps * form.step);
   return multiplying + tiles_of_sm * tile * 4 / kStoreBytes * (stores_in_pairs(p) ? 1 : kBadStore);
@@ -102,15 +100,7 @@ struct Exception {
   const char* measured;  // the figures
 };
 
-constexpr std::array<Exception, 1> kExceptions = {{
-    {90,
-     Path::kBy16Bytes,
-     {32768, 131072},
-     {49, 64},
-     {1024, 1024},
-     "wgmma",
-     "65536x64x1024: 47.0 us, mma_sync_small 53.6"},
-}};
+constexpr std::array<Exception, 0> kExceptions = {};  // none that was measured is left
 
 inline const Exception* exception_for(const GemmProblem& p, int capability,
                                       std::span<const Exception> table = kExceptions) {

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tcgemm
+from bench.problems import guarded
 from support import HALF_RUNGS, LAYOUTS, RUNG_NAMES, RUNGS
 from tcgemm._library import build_info, explain
 
@@ -66,8 +67,7 @@ def test_the_choice_is_a_pure_function() -> None:
 
     def empty(rows: int, cols: int) -> torch.Tensor:
         """At a multiple of 256 bytes: CPU memory comes at multiples of 64, and 128 count."""
-        memory = torch.empty(rows * cols + 128, dtype=torch.float16)
-        return memory[-memory.data_ptr() % 256 // 2 :][: rows * cols].view(rows, cols)
+        return guarded((rows, cols), (cols, 1), 0, torch.float16, "cpu").matrix
 
     shapes = [(m, n, k) for m in (1, 64, 611) for n in (1, 16, 613) for k in (0, 16, 617)]
 

@@ -1,5 +1,4 @@
-// Division by a number that the host knows: a multiplication and a shift. Before a kernel's first load a real division
-// costs more than the load's latency does (docs/log.md).
+// Division: rounded up, and by a number that the host knows.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +10,11 @@
 
 namespace tcgemm {
 
-// x / divisor for 0 <= x < 2^31, by Granlund and Montgomery: with 2^shift the power of two from the divisor on,
-// multiplier = floor(2^32 (2^shift - divisor) / divisor) + 1, and the sum below stays under 2^32.
+TCGEMM_HOST_DEVICE constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
+
+// A multiplication and a shift: before a kernel's first load a real division costs more than the load's latency does
+// (docs/log.md). x / divisor for 0 <= x < 2^31, by Granlund and Montgomery: with 2^shift the power of two from the
+// divisor on, multiplier = floor(2^32 (2^shift - divisor) / divisor) + 1, and the sum below stays under 2^32.
 struct Divisor {
   uint32_t multiplier, shift;
 

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "../gemm.h"
+#include "divisor.h"
 
 namespace tcgemm {
 
@@ -35,8 +36,6 @@ __host__ __device__ inline int after(int turns, int x) {
 #endif
   return x | turns >> 31;
 }
-
-__host__ __device__ constexpr int64_t ceil_div(int64_t x, int64_t y) { return (x + y - 1) / y; }
 
 }  // namespace tcgemm
 

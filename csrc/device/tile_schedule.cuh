@@ -25,8 +25,8 @@ inline Tiling make_tiling(int64_t tiles_m, int64_t tiles_n, int group, int64_t k
   t.by_column = make_divisor(group);
   t.by_last_column = make_divisor(t.last_group);
   t.k_blocks = static_cast<int>(k_blocks);
-  t.k_blocks_per_split = static_cast<int>((k_blocks + splits - 1) / splits);
-  t.k_blocks_per_chain = static_cast<int>((t.k_blocks_per_split + chains - 1) / chains);
+  t.k_blocks_per_split = static_cast<int>(ceil_div(k_blocks, splits));
+  t.k_blocks_per_chain = static_cast<int>(ceil_div(t.k_blocks_per_split, chains));
   return t;
 }
 

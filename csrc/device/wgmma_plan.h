@@ -5,11 +5,10 @@
 #include <cstdint>
 
 #include "../gemm.h"
+#include "divisor.h"
 #include "wgmma_forms.h"
 
 namespace tcgemm {
-
-constexpr int64_t wgmma_ceil(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // C transposed is B transposed times A transposed: with C column-major that is the problem whose rows of C are
 // contiguous.
@@ -45,17 +44,18 @@ struct WgmmaTask {
 
 // For a problem whose rows of C are contiguous.
 inline WgmmaTask wgmma_task(const GemmProblem& p, int sm_count) {
+  const auto along_cols = [](const Operand& x, int64_t cols) { return x.col_stride == 1 || cols == 1; };
   // The stride of a dimension of size 1 is never used, so nothing may depend on it.
-  const auto straddles = [](const Operand& x, int64_t rows, int64_t cols) {
-    const bool along_cols = x.col_stride == 1 || cols == 1;
-    const int64_t lines = along_cols ? rows : cols, stride = along_cols ? x.row_stride : x.col_stride;
+  const auto straddles = [&](const Operand& x, int64_t rows, int64_t cols) {
+    const bool by_row = along_cols(x, cols);
+    const int64_t lines = by_row ? rows : cols, stride = by_row ? x.row_stride : x.col_stride;
     return reinterpret_cast<uintptr_t>(x.data) % 128 != 0 || (lines > 1 && stride % 64 != 0);
   };
   WgmmaTask t = {p.m, p.n, p.k, sm_count};
   t.by_16_bytes = wgmma_stores_by_16_bytes(p);
   t.may_defer = t.by_16_bytes && !p.accumulate && (p.m == 1 || p.c.row_stride >= p.n) &&
                 p.c.row_stride < int64_t{1} << 38;  // TMA's strides end at 2^40 bytes
-  t.b_along_k = p.b.col_stride != 1 && p.n != 1;
+  t.b_along_k = !along_cols(p.b, p.n);
   t.a_straddles = straddles(p.a, p.m, p.k);
   t.b_straddles = straddles(p.b, p.k, p.n);
   return t;
@@ -76,7 +76,7 @@ struct WgmmaPlan {
 // k.
 constexpr int64_t wgmma_longest_chain(const WgmmaTask& t) {
   constexpr int64_t kDeepK = 16384;
-  const int64_t tiles = wgmma_ceil(t.m, 128) * wgmma_ceil(t.n, 128);
+  const int64_t tiles = ceil_div(t.m, 128) * ceil_div(t.n, 128);
   if (8 * tiles <= t.sm_count) return t.k <= 2048 ? 2048 : 1024;
   if (4 * tiles <= t.sm_count) return 2048;
   if (2 * tiles <= t.sm_count) return 7168;
@@ -103,7 +103,7 @@ constexpr int64_t wgmma_clusters(int splits, int sm_count) {
 // ran at three quarters of the speed along k. k is split for a single round of tiles, in pieces of some length.
 constexpr bool wgmma_form_suits(const WgmmaForm& form, const WgmmaTask& t, int splits = 1) {
   if (!wgmma_form_can(form, t) || !(form.bn % 64 == 0 || t.b_along_k) || !form.splits_into(splits)) return false;
-  const int64_t tiles = wgmma_ceil(t.m, form.bm) * wgmma_ceil(t.n, form.bn);
+  const int64_t tiles = ceil_div(t.m, form.bm) * ceil_div(t.n, form.bn);
   return splits == 1 || (tiles <= wgmma_clusters(splits, t.sm_count) && t.k >= splits * int64_t{256});
 }
 
@@ -119,14 +119,14 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
   constexpr double kPair = 1900, kSplit = 4700, kSplitBytes = 12.4, kSecondSums = 300, kJoint = 80;
   // Of a k-block of 64 columns: A is read from shared memory as often as B, and that bounds it.
   const double narrow = form.bn > 64 ? 0 : form.bm == 64 ? 300 : 370;
-  const int64_t tiles = wgmma_ceil(t.m, form.rows_per_cluster()) * wgmma_ceil(t.n, form.bn);
+  const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.bn);
   const int64_t workers = form.shares_b() ? t.sm_count / 2 : wgmma_clusters(splits, t.sm_count);
-  const double rounds = static_cast<double>(wgmma_ceil(tiles, workers));
+  const double rounds = static_cast<double>(ceil_div(tiles, workers));
   const double lines = form.bm * (t.a_straddles ? kStraddle : 1) +
                        form.bn * (t.b_straddles ? kStraddle : 1) * (form.shares_b() ? kShared : 1);
   const double multiplying = form.bm * form.bn * 64 / kMultiplyAdds * (1 + kNarrow / form.bn);
   const double k_block = std::max({multiplying, lines * 128 / kL2Bytes, narrow});
-  const auto k_blocks = static_cast<double>(wgmma_ceil(wgmma_ceil(t.k, 64), splits));
+  const auto k_blocks = static_cast<double>(ceil_div(ceil_div(t.k, 64), splits));
   const double tile_bytes = form.bm * form.bn * 4;
   const double storing = tile_bytes / kStoreBytes * (t.by_16_bytes ? 1 : kBadStore);
   const double shown = form.ping_pong()  ? kOneWarpgroup
@@ -134,7 +134,7 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
                                          : rounds / splits;
   double extra = form.shares_b() ? kPair : 0;
   if (form.splits_k()) {
-    const auto joints = static_cast<double>(wgmma_ceil(wgmma_ceil(t.k, splits), wgmma_longest_chain(t)) - 1);
+    const auto joints = static_cast<double>(ceil_div(ceil_div(t.k, splits), wgmma_longest_chain(t)) - 1);
     extra += rounds * (kSecondSums + joints * kJoint) + (splits > 1 ? kSplit + tile_bytes / kSplitBytes : 0);
   }
   return (rounds * k_blocks + kFirstKBlocks) * k_block + shown * storing + extra;
@@ -146,7 +146,7 @@ constexpr int wgmma_group(const WgmmaForm& form, int64_t tiles_m, int sm_count) 
   int best = 1;
   int64_t fewest = INT64_MAX;
   for (int group = 1; group <= 32 && group <= tiles_m; ++group) {
-    const int64_t lines = int64_t{group} * form.rows_per_cluster() + wgmma_ceil(workers, group) * form.bn;
+    const int64_t lines = int64_t{group} * form.rows_per_cluster() + ceil_div(workers, group) * form.bn;
     if (lines < fewest) {
       fewest = lines;
       best = group;
@@ -160,10 +160,10 @@ constexpr WgmmaPlan wgmma_plan_form(int form, const WgmmaTask& t, int splits = 1
   WgmmaPlan plan;
   plan.form = form;
   plan.splits = splits;
-  plan.tiles_m = wgmma_ceil(t.m, row.rows_per_cluster());
-  plan.tiles_n = wgmma_ceil(t.n, row.bn);
+  plan.tiles_m = ceil_div(t.m, row.rows_per_cluster());
+  plan.tiles_n = ceil_div(t.n, row.bn);
   plan.group = wgmma_group(row, plan.tiles_m, t.sm_count);
-  plan.chains = wgmma_ceil(wgmma_ceil(t.k, splits), wgmma_longest_chain(t));
+  plan.chains = ceil_div(ceil_div(t.k, splits), wgmma_longest_chain(t));
   return plan;
 }
 
