@@ -68,7 +68,7 @@ inline bool stores_in_pairs(const GemmProblem& p) {
 
 // The form of wgmma that a problem would get.
 inline const WgmmaChoice& wgmma_choice_for(const GemmProblem& p, int sm_count) {
-  return wgmma_choice_again(wgmma_task(with_row_major_result(p), sm_count));
+  return wgmma_choice_again(wgmma_task(p, sm_count));
 }
 
 // Clocks of the busiest SM.

@@ -143,7 +143,8 @@ std::string tile_of(const Candidate& form, const GemmProblem& p, const DeviceInf
   if (form.bm != 0) return std::to_string(form.bm) + "x" + std::to_string(form.bn);
   const WgmmaChoice& choice = wgmma_choice_for(p, device.sm_count);
   return kWgmmaForms[choice.form].name +
-         (choice.splits > 1 ? " in " + std::to_string(choice.splits) + " pieces of k" : std::string());
+         (choice.splits > 1 ? " in " + std::to_string(choice.splits) + " pieces of k" : std::string()) +
+         (choice.transposed ? ", C transposed" : "");
 }
 
 // `told`, where it is not null, gets each candidate's clocks, or why it cannot.

@@ -79,6 +79,7 @@ struct RingCursor {
   int slot = 0;
   uint32_t parity = 0;
 
+  __device__ __forceinline__ int before() const { return slot == 0 ? SLOTS - 1 : slot - 1; }
   __device__ __forceinline__ void advance() {
     if (++slot == SLOTS) {
       slot = 0;

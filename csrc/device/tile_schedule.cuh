@@ -11,6 +11,7 @@ struct Tiling {
   int tiles_m, tiles_n;
   int group, last_group;                        // rows of tiles, of all groups and of the last one
   Divisor by_group, by_column, by_last_column;  // tiles of a group, of a column of it, of a column of the last one
+  Divisor by_splits;
   int k_blocks, k_blocks_per_split, k_blocks_per_chain;
 };
 
@@ -24,6 +25,7 @@ inline Tiling make_tiling(int64_t tiles_m, int64_t tiles_n, int group, int64_t k
   t.by_group = make_divisor(group * t.tiles_n);
   t.by_column = make_divisor(group);
   t.by_last_column = make_divisor(t.last_group);
+  t.by_splits = make_divisor(static_cast<int>(splits));
   t.k_blocks = static_cast<int>(k_blocks);
   t.k_blocks_per_split = static_cast<int>(ceil_div(k_blocks, splits));
   t.k_blocks_per_chain = static_cast<int>(ceil_div(t.k_blocks_per_split, chains));

@@ -54,6 +54,18 @@ __device__ __forceinline__ void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;\n" ::: "memory");
 }
 
+__device__ __forceinline__ void store_shared(uint32_t to, float x) {
+  asm volatile("st.shared.f32 [%0], %1;\n" ::"r"(to), "f"(x) : "memory");
+}
+__device__ __forceinline__ void store_shared(uint32_t to, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};\n" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+__device__ __forceinline__ float load_shared(uint32_t from) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];\n" : "=f"(x) : "r"(from) : "memory");
+  return x;
+}
+
 template <class V>
 __device__ __forceinline__ void store_shared_16(uint32_t to, const V& x) {
   static_assert(sizeof(V) == 16);

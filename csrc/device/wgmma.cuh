@@ -76,16 +76,28 @@ struct Wgmma;
 // clang-format off
 #define TCGEMM_ACC8(i) "+f"(acc[i]), "+f"(acc[i + 1]), "+f"(acc[i + 2]), "+f"(acc[i + 3]), \
                        "+f"(acc[i + 4]), "+f"(acc[i + 5]), "+f"(acc[i + 6]), "+f"(acc[i + 7])
-#define TCGEMM_ACC32(i) TCGEMM_ACC8(i), TCGEMM_ACC8(i + 8), TCGEMM_ACC8(i + 16), TCGEMM_ACC8(i + 24)
-#define TCGEMM_NAMES0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define TCGEMM_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TCGEMM_NAMES64_71 "%64, %65, %66, %67, %68, %69, %70, %71"
-#define TCGEMM_NAMES64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define TCGEMM_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, " \
-  "%111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define TCGEMM_ACC16(i) TCGEMM_ACC8(i), TCGEMM_ACC8(i + 8)
+#define TCGEMM_ACC32(i) TCGEMM_ACC16(i), TCGEMM_ACC16(i + 16)
+#define TCGEMM_ACC64(i) TCGEMM_ACC32(i), TCGEMM_ACC32(i + 32)
+#define TCGEMM_NAMES0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define TCGEMM_NAMES16 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TCGEMM_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define TCGEMM_NAMES48 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TCGEMM_NAMES64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define TCGEMM_NAMES80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TCGEMM_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111"
+#define TCGEMM_NAMES112 "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+// The first COUNT of them.
+#define TCGEMM_FIRST16 TCGEMM_NAMES0
+#define TCGEMM_FIRST32 TCGEMM_FIRST16 ", " TCGEMM_NAMES16
+#define TCGEMM_FIRST48 TCGEMM_FIRST32 ", " TCGEMM_NAMES32
+#define TCGEMM_FIRST56 TCGEMM_FIRST48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define TCGEMM_FIRST64 TCGEMM_FIRST48 ", " TCGEMM_NAMES48
+#define TCGEMM_FIRST72 TCGEMM_FIRST64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define TCGEMM_FIRST80 TCGEMM_FIRST64 ", " TCGEMM_NAMES64
+#define TCGEMM_FIRST96 TCGEMM_FIRST80 ", " TCGEMM_NAMES80
+#define TCGEMM_FIRST112 TCGEMM_FIRST96 ", " TCGEMM_NAMES96
+#define TCGEMM_FIRST128 TCGEMM_FIRST112 ", " TCGEMM_NAMES112
 
 // SIZE is N; NAMES and ACC its N / 2 registers; the other numbers name the operands behind them.
 #define TCGEMM_WGMMA_TYPED(SIZE, TYPE, NAMES, DESC_A, DESC_B, KEEP, TRANS_A, TRANS_B, ...)                     \
@@ -106,24 +118,43 @@ struct Wgmma;
     }                                                                                                         \
   }
 
-TCGEMM_WGMMA(64, TCGEMM_NAMES0, "%32", "%33", "%34", "%35", "%36", TCGEMM_ACC32(0));
-TCGEMM_WGMMA(128, TCGEMM_NAMES0 ", " TCGEMM_NAMES32, "%64", "%65", "%66", "%67", "%68",
-             TCGEMM_ACC32(0), TCGEMM_ACC32(32));
-TCGEMM_WGMMA(144, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64_71, "%72", "%73", "%74", "%75", "%76",
-             TCGEMM_ACC32(0), TCGEMM_ACC32(32), TCGEMM_ACC8(64));
-TCGEMM_WGMMA(192, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64, "%96", "%97", "%98", "%99", "%100",
-             TCGEMM_ACC32(0), TCGEMM_ACC32(32), TCGEMM_ACC32(64));
-TCGEMM_WGMMA(256, TCGEMM_NAMES0 ", " TCGEMM_NAMES32 ", " TCGEMM_NAMES64 ", " TCGEMM_NAMES96, "%128", "%129", "%130",
-             "%131", "%132", TCGEMM_ACC32(0), TCGEMM_ACC32(32), TCGEMM_ACC32(64), TCGEMM_ACC32(96));
+TCGEMM_WGMMA(32, TCGEMM_FIRST16, "%16", "%17", "%18", "%19", "%20", TCGEMM_ACC16(0));
+TCGEMM_WGMMA(64, TCGEMM_FIRST32, "%32", "%33", "%34", "%35", "%36", TCGEMM_ACC32(0));
+TCGEMM_WGMMA(96, TCGEMM_FIRST48, "%48", "%49", "%50", "%51", "%52", TCGEMM_ACC32(0), TCGEMM_ACC16(32));
+TCGEMM_WGMMA(112, TCGEMM_FIRST56, "%56", "%57", "%58", "%59", "%60",
+             TCGEMM_ACC32(0), TCGEMM_ACC16(32), TCGEMM_ACC8(48));
+TCGEMM_WGMMA(128, TCGEMM_FIRST64, "%64", "%65", "%66", "%67", "%68", TCGEMM_ACC64(0));
+TCGEMM_WGMMA(144, TCGEMM_FIRST72, "%72", "%73", "%74", "%75", "%76", TCGEMM_ACC64(0), TCGEMM_ACC8(64));
+TCGEMM_WGMMA(160, TCGEMM_FIRST80, "%80", "%81", "%82", "%83", "%84", TCGEMM_ACC64(0), TCGEMM_ACC16(64));
+TCGEMM_WGMMA(192, TCGEMM_FIRST96, "%96", "%97", "%98", "%99", "%100", TCGEMM_ACC64(0), TCGEMM_ACC32(64));
+TCGEMM_WGMMA(224, TCGEMM_FIRST112, "%112", "%113", "%114", "%115", "%116",
+             TCGEMM_ACC64(0), TCGEMM_ACC32(64), TCGEMM_ACC16(96));
+TCGEMM_WGMMA(256, TCGEMM_FIRST128, "%128", "%129", "%130", "%131", "%132",
+             TCGEMM_ACC64(0), TCGEMM_ACC64(64));
 #undef TCGEMM_WGMMA
 #undef TCGEMM_WGMMA_TYPED
 #undef TCGEMM_ACC8
+#undef TCGEMM_ACC16
 #undef TCGEMM_ACC32
+#undef TCGEMM_ACC64
 #undef TCGEMM_NAMES0
+#undef TCGEMM_NAMES16
 #undef TCGEMM_NAMES32
-#undef TCGEMM_NAMES64_71
+#undef TCGEMM_NAMES48
 #undef TCGEMM_NAMES64
+#undef TCGEMM_NAMES80
 #undef TCGEMM_NAMES96
+#undef TCGEMM_NAMES112
+#undef TCGEMM_FIRST16
+#undef TCGEMM_FIRST32
+#undef TCGEMM_FIRST48
+#undef TCGEMM_FIRST56
+#undef TCGEMM_FIRST64
+#undef TCGEMM_FIRST72
+#undef TCGEMM_FIRST80
+#undef TCGEMM_FIRST96
+#undef TCGEMM_FIRST112
+#undef TCGEMM_FIRST128
 // clang-format on
 
 }  // namespace tcgemm

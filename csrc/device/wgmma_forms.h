@@ -6,8 +6,8 @@ namespace tcgemm {
 
 // When a tile of C is stored, and what a consuming warpgroup has of it.
 enum class Store {
-  kAtOnce,    // half its rows; the tensor cores idle meanwhile
-  kDeferred,  // half its rows; most of it waits in registers for the next tile's main loop (wgmma_store.cuh)
+  kAtOnce,    // its share of the rows; the tensor cores idle meanwhile
+  kDeferred,  // its share of the rows; most of it waits in registers for the next tile's main loop (wgmma_store.cuh)
   kPingPong,  // all of it; the other warpgroup multiplies its own tile meanwhile
 };
 
@@ -18,52 +18,75 @@ enum class Cluster {
   kSplitK,  // up to 8 blocks on one tile: each multiplies a piece of k, then each adds up a slice of the columns
 };
 
+// Of shared memory, that a warpgroup stores from: 64 rows x 32 columns of C at a time.
+inline constexpr int kStagedBytes = 64 * 32 * 4;
+
 // A row of the table of forms. The kernel's template argument is the index of its row.
 struct WgmmaForm {
   const char* name;
-  int bm, bn;  // the tile of C
+  int bm, bn;     // the tile of C
+  int consumers;  // warpgroups that multiply
   Store store;
   Cluster cluster;
   int stages;                                  // k-blocks of 64 in shared memory
-  int producer_registers, consumer_registers;  // 128 x (producer + 2 x consumer) <= 65536, multiples of 8
+  int producer_registers, consumer_registers;  // 128 x (producer + consumers x consumer) <= 65536, multiples of 8
 
   constexpr bool ping_pong() const { return store == Store::kPingPong; }
   constexpr bool deferred() const { return store == Store::kDeferred; }
   constexpr bool shares_b() const { return cluster == Cluster::kShareB; }
   constexpr bool splits_k() const { return cluster == Cluster::kSplitK; }
-  constexpr int rows_per_group() const { return ping_pong() ? bm : bm / 2; }
+  constexpr int rows_per_group() const { return ping_pong() ? bm : bm / consumers; }
   constexpr int rows_per_cluster() const { return shares_b() ? 2 * bm : bm; }
   // Bytes of a k-block of 64 in shared memory; of B there are whole blocks of 64 columns.
   constexpr int a_bytes() const { return bm * 128; }
   constexpr int b_bytes() const { return (bn + 63) / 64 * 64 * 128; }
-  // Whether so many blocks can share k: the sums that go out, all of them, and those that come in, a slice of 16
-  // columns or a few from each of the others, take the place of the ring.
+  constexpr int ring_bytes() const { return stages * (a_bytes() + b_bytes()); }
+  // Where so many blocks share k, the sums that go out, all of them, and those that come in, a slice of 16 columns or a
+  // few from each of the others, take the place of the ring.
+  constexpr int pieces_bytes(int splits) const {
+    const int slices = bn / 16, come_in = (splits - 1) * ((slices + splits - 1) / splits);
+    return (slices + come_in) * bm * 16 * 4;
+  }
+  // Whether they can: behind the pieces there is room to store from (wgmma_store.cuh).
   constexpr bool splits_into(int splits) const {
-    const int slices = bn / 16, slice_bytes = bm * 16 * 4;
-    const int come_in = (splits - 1) * ((slices + splits - 1) / splits);
-    return splits == 1 || (splits_k() && (slices + come_in) * slice_bytes <= stages * (a_bytes() + b_bytes()));
+    return splits == 1 || (splits_k() && pieces_bytes(splits) + consumers * kStagedBytes <= ring_bytes());
   }
 };
 
 inline constexpr WgmmaForm kWgmmaForms[] = {
-    // name             bm   bn  store             cluster           stages registers
-    {"defer_128x256", 128, 256, Store::kDeferred, Cluster::kNone, 4, 24, 240},
-    {"ping_128x192", 128, 192, Store::kPingPong, Cluster::kNone, 5, 24, 240},
-    {"ping_128x128", 128, 128, Store::kPingPong, Cluster::kNone, 6, 40, 232},
-    {"coop_128x192", 128, 192, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
-    {"coop_128x144", 128, 144, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
-    {"coop_128x128", 128, 128, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
-    {"coop_128x64", 128, 64, Store::kAtOnce, Cluster::kNone, 9, 40, 232},
-    {"ping_64x256", 64, 256, Store::kPingPong, Cluster::kNone, 5, 40, 232},
-    {"ping_64x128", 64, 128, Store::kPingPong, Cluster::kNone, 9, 40, 232},
-    {"ping_64x64", 64, 64, Store::kPingPong, Cluster::kNone, 13, 40, 232},
-    {"defer_128x256_pair", 128, 256, Store::kDeferred, Cluster::kShareB, 4, 24, 240},
-    {"ping_128x192_pair", 128, 192, Store::kPingPong, Cluster::kShareB, 5, 24, 240},
-    {"ping_128x128_pair", 128, 128, Store::kPingPong, Cluster::kShareB, 6, 40, 232},
-    {"coop_128x128_pair", 128, 128, Store::kAtOnce, Cluster::kShareB, 7, 40, 232},
-    {"split_128x192", 128, 192, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
-    {"split_128x128", 128, 128, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
-    {"split_128x64", 128, 64, Store::kAtOnce, Cluster::kSplitK, 9, 40, 232},
+    // name             bm   bn  consumers store         cluster           stages registers
+    {"defer_128x256", 128, 256, 2, Store::kDeferred, Cluster::kNone, 4, 24, 240},
+    {"ping_128x192", 128, 192, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
+    {"ping_128x160", 128, 160, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
+    {"ping_128x128", 128, 128, 2, Store::kPingPong, Cluster::kNone, 6, 40, 232},
+    {"ping_128x112", 128, 112, 2, Store::kPingPong, Cluster::kNone, 6, 40, 232},
+    {"ping_64x256", 64, 256, 2, Store::kPingPong, Cluster::kNone, 5, 40, 232},
+    {"ping_64x192", 64, 192, 2, Store::kPingPong, Cluster::kNone, 6, 40, 232},
+    {"ping_64x128", 64, 128, 2, Store::kPingPong, Cluster::kNone, 8, 40, 232},
+    {"ping_64x96", 64, 96, 2, Store::kPingPong, Cluster::kNone, 8, 40, 232},
+    {"ping_64x64", 64, 64, 2, Store::kPingPong, Cluster::kNone, 13, 40, 232},
+    {"ping_64x32", 64, 32, 2, Store::kPingPong, Cluster::kNone, 13, 40, 232},
+    {"coop_256x160", 256, 160, 2, Store::kAtOnce, Cluster::kNone, 4, 24, 240},
+    {"coop_192x192", 192, 192, 3, Store::kAtOnce, Cluster::kNone, 4, 32, 160},
+    {"coop_192x160", 192, 160, 3, Store::kAtOnce, Cluster::kNone, 4, 32, 160},
+    {"coop_128x224", 128, 224, 2, Store::kAtOnce, Cluster::kNone, 4, 40, 232},
+    {"coop_128x192", 128, 192, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
+    {"coop_128x160", 128, 160, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
+    {"coop_128x144", 128, 144, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
+    {"coop_128x128", 128, 128, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
+    {"coop_128x112", 128, 112, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
+    {"coop_128x96", 128, 96, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
+    {"coop_128x64", 128, 64, 2, Store::kAtOnce, Cluster::kNone, 9, 40, 232},
+    {"defer_128x256_pair", 128, 256, 2, Store::kDeferred, Cluster::kShareB, 4, 24, 240},
+    {"ping_128x192_pair", 128, 192, 2, Store::kPingPong, Cluster::kShareB, 5, 24, 240},
+    {"ping_128x160_pair", 128, 160, 2, Store::kPingPong, Cluster::kShareB, 5, 24, 240},
+    {"ping_128x128_pair", 128, 128, 2, Store::kPingPong, Cluster::kShareB, 6, 40, 232},
+    {"coop_128x192_pair", 128, 192, 2, Store::kAtOnce, Cluster::kShareB, 5, 40, 232},
+    {"split_128x192", 128, 192, 2, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
+    {"split_128x160", 128, 160, 2, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
+    {"split_128x128", 128, 128, 2, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
+    {"split_128x96", 128, 96, 2, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
+    {"split_128x64", 128, 64, 2, Store::kAtOnce, Cluster::kSplitK, 9, 40, 232},
 };
 inline constexpr int kWgmmaFormCount = sizeof(kWgmmaForms) / sizeof(kWgmmaForms[0]);
 

@@ -6,12 +6,13 @@
 #include "tma.cuh"
 #include "wgmma.cuh"
 #include "wgmma_forms.h"
+#include "wgmma_staged_store.cuh"
 #include "wgmma_store.cuh"
 
 namespace tcgemm {
 
 constexpr int BK = 64;  // halves: one swizzled line
-constexpr int kGroupThreads = 128, kConsumers = 2, kThreads = (1 + kConsumers) * kGroupThreads;
+constexpr int kGroupThreads = 128;
 constexpr int kBlockOf64Bytes = TileWalk<Lines::kAlongK>::kPer64MnBytes;
 constexpr int kSharedBytesPerBlock = 232448;
 
@@ -23,11 +24,15 @@ struct Ring {
   static constexpr int BM = kForm.bm, BN = kForm.bn, kStages = kForm.stages;
   static constexpr bool kPingPong = kForm.ping_pong(), kDeferred = kForm.deferred();
   static constexpr bool kShareB = kForm.shares_b(), kSplitK = kForm.splits_k();
+  static constexpr int kConsumers = kForm.consumers, kThreads = (1 + kConsumers) * kGroupThreads;
   static constexpr int kTurns = kPingPong ? kConsumers : 1;
   static constexpr int kRows = kForm.rows_per_group(), kBlocksM = kRows / kWgmmaM;  // of a warpgroup
   static constexpr int kABytes = kForm.a_bytes(), kBBytes = kForm.b_bytes();
-  static constexpr int kCBytes = kDeferred ? 4 * kConsumers * DeferredStore::kWarpBytes : 0;
-  static constexpr int kSharedBytes = kStages * (kABytes + kBBytes + 2 * 8) + kCBytes + (kSplitK ? 8 : 0);
+  static constexpr int kRingBytes = kForm.ring_bytes();
+  // Of a warp, for C on its way out. Other forms take a stage: ping-pong has a use for all of them meanwhile.
+  static constexpr int kWarpCBytes = kDeferred ? DeferredStore::kWarpBytes : kPingPong ? StagedStore::kWarpBytes : 0;
+  static constexpr int kCBytes = 4 * kConsumers * kWarpCBytes;
+  static constexpr int kSharedBytes = kRingBytes + kStages * 2 * 8 + kCBytes + (kSplitK ? 8 : 0);
   static_assert(kRows % kWgmmaM == 0 && BN % 16 == 0, "wgmma is 64 rows, stores are 16 columns");
   static_assert(kSharedBytes <= kSharedBytesPerBlock, "the ring must fit");
   static_assert(kGroupThreads * (kForm.producer_registers + kConsumers * kForm.consumer_registers) <= 65536);
@@ -36,14 +41,16 @@ struct Ring {
   uint32_t base;
   __device__ __forceinline__ uint32_t a(int stage) const { return base + stage * kABytes; }
   __device__ __forceinline__ uint32_t b(int stage) const { return base + kStages * kABytes + stage * kBBytes; }
-  __device__ __forceinline__ uint32_t c(int warp) const {
-    return base + kStages * (kABytes + kBBytes) + warp * DeferredStore::kWarpBytes;
-  }
-  __device__ __forceinline__ Mbarrier full(int stage) const {
-    return {base + kStages * (kABytes + kBBytes) + kCBytes + 8 * stage};
-  }
+  __device__ __forceinline__ uint32_t c(int warp) const { return base + kRingBytes + warp * kWarpCBytes; }
+  __device__ __forceinline__ Mbarrier full(int stage) const { return {base + kRingBytes + kCBytes + 8 * stage}; }
   __device__ __forceinline__ Mbarrier empty(int stage) const { return full(kStages + stage); }
   __device__ __forceinline__ Mbarrier pieces() const { return full(2 * kStages); }  // of k, from other blocks
+
+  // A part of a stage that only this warp reads, once its warpgroup has: the first lines of its rows of A.
+  __device__ __forceinline__ uint32_t of_warp(int stage, int row_in_tile) const {
+    return a(stage) + row_in_tile / kWgmmaM * kBlockOf64Bytes +
+           static_cast<int>(threadIdx.x) % kGroupThreads / 32 * StagedStore::kWarpBytes;
+  }
 
   // By all lanes of each consuming warp: this warp has read the stage, and who fills it may do so again.
   __device__ __forceinline__ void release(int stage) const {
@@ -143,17 +150,15 @@ __device__ __forceinline__ void multiply_unit(float (&acc)[R::kBlocksM][R::BN / 
   }
 }
 
-// Behind the last wgmma of a unit: the accumulators are complete, and the last stage, if there was one, goes back.
+// Behind the last wgmma of a unit: the accumulators are complete. The last stage is still this warp's.
 template <class R>
-__device__ __forceinline__ void finish_unit(float (&acc)[R::kBlocksM][R::BN / 2], const R& ring,
-                                            const RingCursor<R::kStages>& at, int k_blocks) {
+__device__ __forceinline__ void finish_unit(float (&acc)[R::kBlocksM][R::BN / 2]) {
   wgmma_wait<0>();
   wgmma_landed(acc);
-  if (k_blocks > 0) ring.release(at.slot == 0 ? R::kStages - 1 : at.slot - 1);
 }
 
 // acc = the product over all k-blocks of a unit, in chains of at most k_blocks_per_chain on the tensor cores that are
-// added up in FP32, in the order of k.
+// added up in FP32, in the order of k. The last stage is still this warp's.
 template <class T, Lines A, Lines B, class R>
 __device__ __forceinline__ void multiply_in_chains(float (&acc)[R::kBlocksM][R::BN / 2], const R& ring,
                                                    RingCursor<R::kStages>& at, int k_blocks, int k_blocks_per_chain,
@@ -162,7 +167,8 @@ __device__ __forceinline__ void multiply_in_chains(float (&acc)[R::kBlocksM][R::
     float chain[R::kBlocksM][R::BN / 2] = {};
     const int length = min(k_blocks - done, k_blocks_per_chain);
     multiply_unit<0, T, A, B>(chain, ring, at, length, row_in_tile, [](int) {});
-    finish_unit(chain, ring, at, length);
+    finish_unit<R>(chain);
+    if (done + length < k_blocks) ring.release(at.before());
 #pragma unroll
     for (int i = 0; i < R::kBlocksM; ++i) {
 #pragma unroll

@@ -1,25 +1,12 @@
-// From the accumulators of a warpgroup to C. Lane l of warp w holds, of each group of 8 columns, two neighbouring
-// floats of row 16 w + l / 4 and two of the row 8 below (wgmma.cuh).
+// From the accumulators of a warpgroup straight to C, by 16 bytes. Lane l of warp w holds, of each group of 8 columns,
+// two neighbouring floats of row 16 w + l / 4 and two of the row 8 below (wgmma.cuh).
 #pragma once
 #include "memory.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
-#include "wgmma_plan.h"
+#include "wgmma_result.h"
 
 namespace tcgemm {
-
-// Where the result goes.
-struct WgmmaResult {
-  Global<float> data;
-  int64_t rows, cols, row_stride, col_stride;
-  bool by_16_bytes;  // wgmma_stores_by_16_bytes
-  bool accumulate;   // c += instead of c =
-};
-
-inline WgmmaResult wgmma_result(const GemmProblem& p) {
-  return {global_operand<float>(p.c, p.m, p.n), p.m,         p.n, p.c.row_stride, p.c.col_stride,
-          wgmma_stores_by_16_bytes(p),          p.accumulate};
-}
 
 // A lane's share of 16 columns (groups 2 j and 2 j + 1) of one of its rows, as four neighbouring floats: it swaps with
 // its neighbour so that even lanes hold floats of the first group and odd lanes of the second. The four lanes of a row
@@ -39,89 +26,40 @@ __device__ __forceinline__ int four_neighbours_column() {
   return 2 * in_quad + (in_quad % 2 != 0 ? 6 : 0);
 }
 
-// Which columns of a block are stored, in units of 16.
-struct Columns {
-  int from, to;
-};
-
-// A lane's place in C for the 64 x N block whose first row, for this warp, is row0: index, and columns from where to
-// where for its row and the row 8 below. `col` is the lane's first column.
+// A lane's place in C for the block of `width` columns whose first row, for this warp, is row0: index, and the columns
+// left for its row and the row 8 below. `col` is the lane's first column.
 struct LanePlace {
   int64_t at;
   int64_t below;  // the same 8 rows down is at + below
-  int from, to[2];
-
-  __device__ __forceinline__ bool holds(int half, int column) const { return from <= column && column < to[half]; }
+  int cols[2];
 };
 
-__device__ __forceinline__ LanePlace lane_place(const WgmmaResult& c, int64_t row0, int64_t col, Columns columns) {
+__device__ __forceinline__ LanePlace lane_place(const WgmmaResult& c, int64_t row0, int64_t col, int width) {
   const int64_t row = row0 + threadIdx.x % 32 / 4;
-  const int to = static_cast<int>(c.cols - col < 16 * columns.to ? c.cols - col : 16 * columns.to);
-  return {row * c.row_stride + col * c.col_stride,
-          8 * c.row_stride,
-          16 * columns.from,
-          {row < c.rows ? to : 0, row + 8 < c.rows ? to : 0}};
+  const int cols = static_cast<int>(min(c.cols - col, int64_t{width}));
+  return {row * c.row_stride + col, 8 * c.row_stride, {row < c.rows ? cols : 0, row + 8 < c.rows ? cols : 0}};
 }
 
-template <bool ADD>
-__device__ __forceinline__ void store_four(Global<float> c, int64_t i, bool in, Vec<float, 4> x) {
-  if (!in) return;
-  if constexpr (ADD) {
-    const Vec<float, 4> old = load_vec<4>(Global<const float>{c.data}, i);
-#pragma unroll
-    for (int e = 0; e < 4; ++e) x.v[e] += old.v[e];
-  }
-  store_vec(c, i, x);
+__device__ __forceinline__ bool stores_directly(const WgmmaResult& c) {
+  return c.by_16_bytes && !c.across && !c.accumulate;
 }
 
-// Columns 16 FROM to 16 TO of a 64 x N block, by 16-byte stores.
-template <bool ADD, int FROM, int TO, int COUNT>
-__device__ __forceinline__ void store_by_16_bytes(const WgmmaResult& c, const float (&acc)[COUNT], int64_t row0,
-                                                  int64_t col0, Columns columns = {FROM, TO}) {
-  const LanePlace place = lane_place(c, row0, col0 + four_neighbours_column(), columns);
+// Blocks of 64 x N, one below the other, straight from registers, where stores_directly. row0 is the warp's first row.
+// All 32 lanes call it.
+template <int BLOCKS, int COUNT>
+__device__ __forceinline__ void store_directly(const WgmmaResult& c, const float (&acc)[BLOCKS][COUNT], int64_t row0,
+                                               int64_t col0) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
+  for (int block = 0; block < BLOCKS; ++block) {
+    const LanePlace place = lane_place(c, row0 + block * kWgmmaM, col0 + four_neighbours_column(), 2 * COUNT);
 #pragma unroll
-    for (int j = FROM; j < TO; ++j) {
-      store_four<ADD>(c.data, place.at + half * place.below + 16 * j, place.holds(half, 16 * j),
-                      four_neighbours(acc, j, half));
-    }
-  }
-}
-
-// A 64 x N block element by element, for any strides and any number of columns.
-template <bool ADD, int COUNT>
-__device__ __forceinline__ void store_by_element(const WgmmaResult& c, const float (&acc)[COUNT], int64_t row0,
-                                                 int64_t col0, Columns columns) {
-  const LanePlace place = lane_place(c, row0, col0 + threadIdx.x % 4 * 2, columns);
+    for (int half = 0; half < 2; ++half) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    int64_t at = place.at + half * place.below;
-#pragma unroll
-    for (int j = 0; j < COUNT / 4; ++j) {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const int64_t i = at + e * c.col_stride;
-        const bool in = place.holds(half, 8 * j + e);
-        float x = acc[4 * j + 2 * half + e];
-        if constexpr (ADD) x += load_or(Global<const float>{c.data.data}, i, in, 0.0f);
-        store_if(c.data, i, in, x);
+      for (int j = 0; j < COUNT / 8; ++j) {
+        store_vec_if(c.data, place.at + half * place.below + 16 * j, 16 * j < place.cols[half],
+                     four_neighbours(acc[block], j, half));
       }
-      at += 8 * c.col_stride;
-      // One index that moves on: seen through, the compiler keeps all N / 4 offsets at once and spills.
-      asm volatile("" : "+l"(at));
     }
-  }
-}
-
-// A 64 x N block now. row0 is the warp's first row. All 32 lanes call it.
-template <bool ADD, int COUNT>
-__device__ __forceinline__ void store_accumulators(const WgmmaResult& c, const float (&acc)[COUNT], int64_t row0,
-                                                   int64_t col0, Columns columns = {0, COUNT / 8}) {
-  if (c.by_16_bytes) {
-    store_by_16_bytes<ADD, 0, COUNT / 8>(c, acc, row0, col0, columns);
-  } else {
-    store_by_element<ADD>(c, acc, row0, col0, columns);
   }
 }
 
@@ -140,15 +78,22 @@ struct DeferredStore {
   // Piece `h`, a compile-time constant once unrolled.
   __device__ __forceinline__ void store(const WgmmaResult& c, int h) const {
     const int j = h / 2, half = h % 2;
-    store_four<false>(c.data, place.at + half * place.below + 16 * j, place.holds(half, 16 * j), held[h]);
+    store_vec_if(c.data, place.at + half * place.below + 16 * j, 16 * j < place.cols[half], held[h]);
   }
 
   // Takes over the block whose first row, for this warp, is row0. `shared` is the warp's own, 1024-byte aligned.
   __device__ __forceinline__ void take(const WgmmaResult& c, const CUtensorMap& map_c, uint32_t shared,
                                        const float (&acc)[128], int row0, int col0) {
     stage(map_c, shared, acc, row0, col0);
-    store_by_16_bytes<false, kStagedTo, kTo>(c, acc, row0, col0);
-    place = lane_place(c, row0, col0 + four_neighbours_column(), {0, kTo});
+    place = lane_place(c, row0, col0 + four_neighbours_column(), 16 * kTo);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int j = kStagedTo; j < kTo; ++j) {
+        store_vec_if(c.data, place.at + half * place.below + 16 * j, 16 * j < place.cols[half],
+                     four_neighbours(acc, j, half));
+      }
+    }
 #pragma unroll
     for (int h = 0; h < kHeldFours; ++h) held[h] = four_neighbours(acc, h / 2, h % 2);
   }

@@ -1,9 +1,9 @@
 // wgmma: Hopper's own path (sm_90a). TMA fills a ring in shared memory, and wgmma multiplies straight from it.
 //
-// A block is persistent, one on each SM, and takes tiles of C in turn. Its 384 threads are three warpgroups:
+// A block is persistent, one on each SM, and takes tiles of C in turn. Its 384 or 512 threads are warpgroups:
 //   warpgroup  role      registers   does
-//   0          producer  24 or 40    one thread asks TMA for the k-blocks of all the tiles, in order
-//   1, 2       consumer  240 or 232  cooperative: half the rows of every tile; ping-pong: every other tile
+//   0          producer  24 to 40    one thread asks TMA for the k-blocks of all the tiles, in order
+//   1, 2, (3)  consumer  160 to 240  cooperative: its share of the rows of every tile; ping-pong: every other tile
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
@@ -13,14 +13,20 @@
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
 //   named 1       256, split k only               the sums of both consumers are in shared memory
+//   named 3 to 5  128, not deferred               all warps of consumer 0 to 2 have read the stage that they store from
 //
 // Storing a tile takes as long as the SM's store path makes it (about 32 bytes a clock). Ping-pong hides it behind the
 // other warpgroup's main loop; of the cooperative forms one defers it into its own next main loop, and the others show
-// it.
+// it. Wide tiles go straight from registers; narrow ones, and those that cross the lines of C or are no multiple of 16
+// bytes, through shared memory, since their code would be long: ping-pong has room for that, the others take what only
+// their warpgroup has read of the last stage, and give it back afterwards.
 //
 // Blocks work together in two ways. A pair, one below the other, shares its tile of B: where lines are no multiple of
 // 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of one tile, where there are few tiles; then each
 // adds up a slice of the columns, in the order of k.
+//
+// Any product can be read the other way, C transposed as B^T A^T: then tiles are 256 x 128 and not 128 x 256, and an
+// operand whose lines run along k takes the side where any width does.
 //
 // device/wgmma_forms.h has the forms, device/wgmma_plan.h the choice.
 //
@@ -37,12 +43,12 @@ namespace tcgemm {
 namespace {
 
 constexpr int kOrderBarrier = 1;  // and 2; barrier 0 is __syncthreads
+constexpr int kStoreBarrier = 3;  // and 4, 5
 
 template <class T, Lines A, Lines B, class R>
 __device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c,
                                         int consumer) {
-  const int row_in_tile = R::kPingPong ? 0 : consumer * R::kRows;
-  const int warp_row = row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
+  const int row_in_tile = R::kPingPong ? 0 : consumer * R::kRows, warp = threadIdx.x % kGroupThreads / 32;
   RingCursor<R::kStages> at;
   if (R::kPingPong && consumer == 1) named_barrier_arrive(kOrderBarrier, 2 * kGroupThreads);
   for (int u = 0; schedule.has(u); ++u) {
@@ -56,17 +62,22 @@ __device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedu
     multiply_unit<0, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [](int) {});
     // Behind the last unit nobody waits for a turn.
     if (R::kPingPong && schedule.has(u + 1)) named_barrier_arrive(kOrderBarrier + 1 - consumer, 2 * kGroupThreads);
-    finish_unit(acc, ring, at, k_blocks);
+    finish_unit<R>(acc);
     if (R::kPingPong && k_blocks == 0) continue;  // an odd last tile leaves the other warpgroup an empty turn
     const Unit unit = schedule.unit_anew(u);
-#pragma unroll
-    for (int i = 0; i < R::kBlocksM; ++i) {
-      const int row0 = unit.row0 + warp_row + i * kWgmmaM;
-      if (c.accumulate) {
-        store_accumulators<true>(c, acc[i], row0, unit.col0);
-      } else {
-        store_accumulators<false>(c, acc[i], row0, unit.col0);
-      }
+    const int row0 = unit.row0 + row_in_tile + 16 * warp;
+    // Narrow tiles gain more from little code than they lose by the way through shared memory.
+    if (R::BN > 96 && stores_directly(c)) {
+      ring.release(at.before());
+      store_directly(c, acc, row0, unit.col0);
+    } else if (R::kPingPong) {
+      ring.release(at.before());
+      StagedStore{c, ring.c(consumer * 4 + warp)}.store(acc, row0, unit.col0);
+    } else {
+      named_barrier_sync(kStoreBarrier + consumer, kGroupThreads);
+      StagedStore{c, ring.of_warp(at.before(), row_in_tile)}.store(acc, row0, unit.col0);
+      fence_shared_for_tma();
+      ring.release(at.before());
     }
   }
 }
@@ -77,22 +88,23 @@ template <class T, Lines A, Lines B, class R>
 __device__ __forceinline__ void consume_split(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c,
                                               int consumer, int splits) {
   const int row_in_tile = consumer * R::kRows;
-  const SplitSum<R> others = {ring, Schedule<R>::rank(), splits};
+  const SplitSum<R> others = {ring, Schedule<R>::rank(), splits, schedule.tiling.by_splits};
   RingCursor<R::kStages> at;
   for (int u = 0; schedule.has(u); ++u) {
     float acc[1][R::BN / 2];
     multiply_in_chains<T, A, B>(acc, ring, at, schedule.unit(u).k_blocks, schedule.tiling.k_blocks_per_chain,
                                 row_in_tile);
+    const Unit unit = schedule.unit_anew(u);
+    const int row0 = unit.row0 + row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
     if (splits > 1) {
       cluster_sync();
       others.exchange(acc[0]);
-    }
-    const Unit unit = schedule.unit_anew(u);
-    const int row0 = unit.row0 + row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
-    if (c.accumulate) {
-      store_accumulators<true>(c, acc[0], row0, unit.col0, others.columns());
+      others.store(c, row0, unit.col0);
     } else {
-      store_accumulators<false>(c, acc[0], row0, unit.col0, others.columns());
+      named_barrier_sync(kStoreBarrier + consumer, kGroupThreads);
+      StagedStore{c, ring.of_warp(at.before(), row_in_tile)}.store(acc, row0, unit.col0);
+      fence_shared_for_tma();
+      ring.release(at.before());
     }
   }
 }
@@ -109,21 +121,23 @@ __device__ __forceinline__ void consume_deferred(const R& ring, const Schedule<R
   DeferredStore deferred;
   float acc[1][R::BN / 2];
   multiply_unit<0, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [](int) {});
-  finish_unit(acc, ring, at, k_blocks);
+  finish_unit<R>(acc);
+  ring.release(at.before());
   for (int u = 0;;) {
     const Unit unit = schedule.unit(u);
     deferred.take(c, map_c, shared, acc[0], unit.row0 + row_in_tile + warp * 16, unit.col0);
     if (!schedule.has(++u)) break;
     multiply_unit<kHead, T, A, B>(acc, ring, at, k_blocks, row_in_tile, [&](int kb) { deferred.store(c, kb); });
     // No wgmma is under way where the loop turns: ptxas would serialise them all (C7518).
-    finish_unit(acc, ring, at, k_blocks);
+    finish_unit<R>(acc);
+    ring.release(at.before());
   }
 #pragma unroll
   for (int h = 0; h < kHead; ++h) deferred.store(c, h);
 }
 
 template <class T, Lines A, Lines B, int FORM>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
     wgmma_kernel(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                  const __grid_constant__ CUtensorMap map_c, const WgmmaResult c, const Tiling tiling,
                  const int splits) {
@@ -133,7 +147,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
   if (threadIdx.x < R::kStages) {
     ring.full(threadIdx.x).init(1);
-    ring.empty(threadIdx.x).init(4 * (R::kPingPong ? 1 : kConsumers) * (R::kShareB ? 2 : 1));
+    ring.empty(threadIdx.x).init(4 * (R::kPingPong ? 1 : R::kConsumers) * (R::kShareB ? 2 : 1));
     if (R::kSplitK && threadIdx.x == 0) ring.pieces().init(1);
     fence_mbarrier_init();
   } else if (threadIdx.x == 32) {
@@ -190,7 +204,7 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   const int64_t clusters = plan.splits > 1 ? tiles : std::min<int64_t>(device.sm_count / cluster, tiles);
   return launch(
       wgmma_kernel<T, A, B, FORM>,
-      {.blocks = clusters * cluster, .threads = kThreads, .shared_bytes = R::kSharedBytes, .cluster = cluster},
+      {.blocks = clusters * cluster, .threads = R::kThreads, .shared_bytes = R::kSharedBytes, .cluster = cluster},
       p.stream, map_a, map_b, map_c, wgmma_result(p), tiling, plan.splits);
 }
 
@@ -202,8 +216,7 @@ int launch_row(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan& 
   return cudaErrorInvalidValue;
 }
 
-std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
-  const GemmProblem p = with_row_major_result(problem);
+std::string refuses_wgmma(const GemmProblem& p, const DeviceInfo&) {
   if (p.m == 0 || p.n == 0 || p.k == 0) return "";
   const std::string a = tma_view(p.a, p.m, p.k, "a").refusal, b = tma_view(p.b, p.k, p.n, "b").refusal;
   if (!a.empty() || !b.empty()) return a.empty() ? b : a;
@@ -213,8 +226,7 @@ std::string refuses_wgmma(const GemmProblem& problem, const DeviceInfo&) {
 }
 
 // Copies that the producer asks for, for one tile: a box is at most 64 x 256.
-int64_t reads_wgmma(const GemmProblem& problem) {
-  const GemmProblem p = with_row_major_result(problem);
+int64_t reads_wgmma(const GemmProblem& p) {
   const int64_t boxes_a = tma_view(p.a, p.m, p.k, "a").along_cols ? 1 : 2;
   const int64_t boxes_b = tma_view(p.b, p.k, p.n, "b").along_cols ? 4 : 1;
   return ceil_div(p.k, BK) * (boxes_a + boxes_b);
@@ -236,15 +248,14 @@ int launch_plan(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
                                     : for_layout.template operator()<__nv_bfloat16>();
 }
 
-int launch_wgmma(const GemmProblem& problem, const DeviceInfo& device) {
-  const GemmProblem p = with_row_major_result(problem);
-  return launch_plan(p, device, wgmma_plan(wgmma_task(p, device.sm_count)));
+int launch_wgmma(const GemmProblem& p, const DeviceInfo& device) {
+  const WgmmaPlan plan = wgmma_plan(wgmma_task(p, device.sm_count));
+  return launch_plan(plan.transposed ? transposed(p) : p, device, plan);
 }
 
 }  // namespace
 
-int launch_wgmma_form(const GemmProblem& problem, const DeviceInfo& device, int form, int splits) {
-  const GemmProblem p = with_row_major_result(problem);
+int launch_wgmma_form(const GemmProblem& p, const DeviceInfo& device, int form, int splits) {
   const WgmmaTask task = wgmma_task(p, device.sm_count);
   if (!wgmma_form_can(kWgmmaForms[form], task) || !kWgmmaForms[form].splits_into(splits)) return cudaErrorInvalidValue;
   return launch_plan(p, device, wgmma_plan_form(form, task, splits));

@@ -17,11 +17,19 @@ def test_rounds_are_limited_by_repeats_and_by_time():
     assert effort.but(repeats=3).rounds(1.0) == 3
 
 
-def test_cold_times_are_interleaved_in_alternating_order(clock):
-    first, second = Timer().cold([_call(clock, "a", 3.0), _call(clock, "b", 7.0)], Effort(repeats=4))
-    assert first == pytest.approx([3.0] * 4) and second == pytest.approx([7.0] * 4)
-    measured = "".join(clock.log[4:])  # after warm-up and trial
-    assert measured == "abbaabbaab"  # the first round is run and not counted
+def test_cold_times_are_interleaved_in_random_orders_and_their_mirror_images(clock):
+    first, second, third = Timer().cold(
+        [_call(clock, "a", 3.0), _call(clock, "b", 7.0), _call(clock, "c", 5.0)], Effort(repeats=7)
+    )
+    assert (
+        first == pytest.approx([3.0] * 7) and second == pytest.approx([7.0] * 7) and third == pytest.approx([5.0] * 7)
+    )
+    measured = "".join(clock.log[6:])  # after warm-up and trial
+    rounds = [measured[i : i + 3] for i in range(0, len(measured), 3)]
+    assert len(rounds) == 8  # the first round is run and not counted
+    assert all("".join(sorted(r)) == "abc" for r in rounds)
+    assert [r[::-1] for r in rounds[::2]] == rounds[1::2]
+    assert len(set(rounds[::2])) > 1
 
 
 def test_the_flush_and_the_warm_up_are_not_in_the_time(clock):

@@ -34,6 +34,7 @@ const Case kCases[] = {
     {130, 200, 16500, 132, false, false},  // 17 chains, or pieces of k of 3 and more
     {257, 300, 1000, 132, true, false},    // the same with C += a b, in pieces of unequal length
     {130, 72, 2200, 132, false, false},    // three chains, or two in each of two pieces
+    {396, 404, 200, 7, true, true},        // C column-major, C += a b, 16 bytes at a time either way
     {130, 72, 0, 132, false, false}        // nothing to multiply: refused
 };
 
@@ -118,7 +119,7 @@ struct Result {
 
 // Whether the form took the problem.
 template <class T>
-bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_col, bool b_by_col) {
+bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_col, bool b_by_col, bool other_way) {
   const Matrix<T> a(numbers.a, x.m, x.k, a_by_col), b(numbers.b, x.k, x.n, b_by_col);
   Result c(x.m * x.n);
   GemmProblem p;
@@ -128,8 +129,9 @@ bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_
   p.b = b.operand;
   p.c = x.c_by_col ? Operand{c.memory + Result::kGuard, 1, x.m} : Operand{c.memory + Result::kGuard, x.n, 1};
   p.accumulate = x.accumulate;
+  if (other_way) p = transposed(p);
   const int error = launch_wgmma_form(p, {90, 90, x.sm_count}, form, splits);
-  const bool can = x.k > 0 && wgmma_form_can(kWgmmaForms[form], wgmma_task(with_row_major_result(p), x.sm_count));
+  const bool can = x.k > 0 && wgmma_form_can(kWgmmaForms[form], wgmma_task(p, x.sm_count));
   CHECK(can || error == cudaErrorInvalidValue, "%s was to refuse", kWgmmaForms[form].name);
   if (!can) return false;  // chains, few k-blocks or none
   if (!ok(static_cast<cudaError_t>(error), kWgmmaForms[form].name) || !c.fetch()) return false;
@@ -140,10 +142,11 @@ bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_
       wrong += got != numbers.product[i * x.n + j];
     }
   }
-  CHECK(wrong == 0 && c.guards_hold(), "%s in %d %s %s %c%c %lldx%lldx%lld: %lld wrong, guards %s",
-        kWgmmaForms[form].name, splits, x.accumulate ? "+=" : "=", p.dtype == DType::kFloat16 ? "fp16" : "bf16",
-        a_by_col ? 'T' : 'N', b_by_col ? 'T' : 'N', static_cast<long long>(x.m), static_cast<long long>(x.n),
-        static_cast<long long>(x.k), static_cast<long long>(wrong), c.guards_hold() ? "hold" : "overwritten");
+  CHECK(wrong == 0 && c.guards_hold(), "%s in %d%s %s %s %c%c %lldx%lldx%lld: %lld wrong, guards %s",
+        kWgmmaForms[form].name, splits, other_way ? ", transposed," : "", x.accumulate ? "+=" : "=",
+        p.dtype == DType::kFloat16 ? "fp16" : "bf16", a_by_col ? 'T' : 'N', b_by_col ? 'T' : 'N',
+        static_cast<long long>(x.m), static_cast<long long>(x.n), static_cast<long long>(x.k),
+        static_cast<long long>(wrong), c.guards_hold() ? "hold" : "overwritten");
   return true;
 }
 
@@ -169,8 +172,10 @@ int main(int argc, char** argv) {
         for (const bool a_by_col : {false, true}) {
           if (few && a_by_col) continue;
           for (const bool b_by_col : {false, true}) {
-            ran[form] += run<__half>(form, splits, x, numbers, a_by_col, b_by_col);
-            if (!few) ran[form] += run<__nv_bfloat16>(form, splits, x, numbers, a_by_col, b_by_col);
+            for (const bool other_way : {false, true}) {
+              ran[form] += run<__half>(form, splits, x, numbers, a_by_col, b_by_col, other_way);
+            }
+            if (!few) ran[form] += run<__nv_bfloat16>(form, splits, x, numbers, a_by_col, b_by_col, b_by_col);
           }
         }
       }
