@@ -88,22 +88,56 @@ struct Loads {
   }
 };
 
+// Asks for k-block kb of a unit, into an empty stage: announces all its bytes, and loads A.
 template <Lines A, Lines B, class R>
-__device__ __forceinline__ void produce(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
-                                        const CUtensorMap& map_b) {
+__device__ __forceinline__ void ask_for_a(const R& ring, const Unit& unit, int kb, int stage,
+                                          const CUtensorMap& map_a) {
   using LoadsA = Loads<A, R::BM>;
   using LoadsB = Loads<B, R::BN, R::kShareB>;
+  // A shared half may land before it is announced: the phase cannot end before this arrival.
+  ring.full(stage).arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
+  LoadsA::load(ring.a(stage), map_a, unit.row0, (unit.k_block0 + kb) * BK, ring.full(stage));
+}
+template <Lines B, class R>
+__device__ __forceinline__ void ask_for_b(const R& ring, const Unit& unit, int kb, int stage,
+                                          const CUtensorMap& map_b) {
+  Loads<B, R::BN, R::kShareB>::load(ring.b(stage), map_b, unit.col0, (unit.k_block0 + kb) * BK, ring.full(stage));
+}
+
+// The first k-blocks of the first unit, as many as there are stages, and how many those are. Of a shared B nothing
+// yet, since the other block may not be there: ask_first_for_b does that.
+template <Lines A, Lines B, class R>
+__device__ __forceinline__ int ask_first(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
+                                         const CUtensorMap& map_b) {
+  const Unit unit = schedule.unit(0);
+  const int count = min(unit.k_blocks, R::kStages);
+#pragma unroll 1
+  for (int kb = 0; kb < count; ++kb) {
+    ask_for_a<A, B>(ring, unit, kb, kb, map_a);
+    if (!R::kShareB) ask_for_b<B>(ring, unit, kb, kb, map_b);
+  }
+  return count;
+}
+template <Lines B, class R>
+__device__ __forceinline__ void ask_first_for_b(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_b,
+                                                int asked) {
+  const Unit unit = schedule.unit(0);
+#pragma unroll 1
+  for (int kb = 0; kb < asked; ++kb) ask_for_b<B>(ring, unit, kb, kb, map_b);
+}
+
+// All the others. `asked`: what ask_first returned.
+template <Lines A, Lines B, class R>
+__device__ __forceinline__ void produce(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
+                                        const CUtensorMap& map_b, int asked) {
   RingCursor<R::kStages> at;
+  at.advance(asked);
   for (int u = 0; schedule.has(u); ++u) {
     const Unit unit = schedule.unit(u);
-    for (int kb = 0; kb < unit.k_blocks; ++kb) {
+    for (int kb = u == 0 ? asked : 0; kb < unit.k_blocks; ++kb) {
       ring.empty(at.slot).wait(at.parity ^ 1);
-      const Mbarrier full = ring.full(at.slot);
-      // A shared half may land before it is announced: the phase cannot end before this arrival.
-      full.arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
-      const int k0 = (unit.k_block0 + kb) * BK;
-      LoadsA::load(ring.a(at.slot), map_a, unit.row0, k0, full);
-      LoadsB::load(ring.b(at.slot), map_b, unit.col0, k0, full);
+      ask_for_a<A, B>(ring, unit, kb, at.slot, map_a);
+      ask_for_b<B>(ring, unit, kb, at.slot, map_b);
       at.advance();
     }
   }

@@ -2,7 +2,8 @@
 //
 // A block is persistent, one on each SM, and takes tiles of C in turn. Its 384 or 512 threads are warpgroups:
 //   warpgroup  role      registers   does
-//   0          producer  24 to 40    one thread asks TMA for the k-blocks of all the tiles, in order
+//   0          producer  24 to 40    one thread asks TMA for the k-blocks of all the tiles, in order; for the first
+//                                    ones before it parts from the consumers
 //   1, 2, (3)  consumer  160 to 240  cooperative: its share of the rows of every tile; ping-pong: every other tile
 //
 //   barrier       arrivals                        its phase ends when
@@ -145,11 +146,18 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
   const SharedSpan<unsigned char> shared = dynamic_shared<unsigned char>(0, R::kSharedBytes);
   const R ring = {static_cast<uint32_t>(__cvta_generic_to_shared(shared.data))};
   if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
-  if (threadIdx.x < R::kStages) {
-    ring.full(threadIdx.x).init(1);
-    ring.empty(threadIdx.x).init(4 * (R::kPingPong ? 1 : R::kConsumers) * (R::kShareB ? 2 : 1));
-    if (R::kSplitK && threadIdx.x == 0) ring.pieces().init(1);
+  const Schedule<R> schedule = {tiling};
+  int asked = 0;
+  if (threadIdx.x == 0) {
+#pragma unroll
+    for (int stage = 0; stage < R::kStages; ++stage) {
+      ring.full(stage).init(1);
+      ring.empty(stage).init(4 * (R::kPingPong ? 1 : R::kConsumers) * (R::kShareB ? 2 : 1));
+    }
+    if (R::kSplitK) ring.pieces().init(1);
     fence_mbarrier_init();
+    // Here, and not in the producer's branch: the code behind a jump would have to come from memory first.
+    asked = ask_first<A, B>(ring, schedule, map_a, map_b);
   } else if (threadIdx.x == 32) {
     tma_prefetch_map(map_a);
     tma_prefetch_map(map_b);
@@ -157,14 +165,14 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
   }
   if constexpr (R::kShareB) {
     cluster_sync();
+    if (threadIdx.x == 0) ask_first_for_b<B>(ring, schedule, map_b, asked);
   } else {
     __syncthreads();
   }
-  const Schedule<R> schedule = {tiling};
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
-    if (threadIdx.x == 0) produce<A, B>(ring, schedule, map_a, map_b);
+    if (threadIdx.x == 0) produce<A, B>(ring, schedule, map_a, map_b, asked);
     if (R::kSplitK && splits > 1) cluster_sync();  // where the consumers meet, too
   } else {
     claim_registers<R::kForm.consumer_registers>();
