@@ -47,14 +47,14 @@ struct WgmmaForm {
     const int slices = bn / 16, come_in = (splits - 1) * ((slices + splits - 1) / splits);
     return (slices + come_in) * bm * 16 * 4;
   }
-  // Whether they can: behind the pieces there is room to store from (wgmma_store.cuh).
+  // Whether they can: behind the pieces there is room to store from (wgmma_staged_store.cuh).
   constexpr bool splits_into(int splits) const {
     return splits == 1 || (splits_k() && pieces_bytes(splits) + consumers * kStagedBytes <= ring_bytes());
   }
 };
 
 inline constexpr WgmmaForm kWgmmaForms[] = {
-    // name             bm   bn  consumers store         cluster           stages registers
+    // name             bm   bn  consumers, store         cluster           stages, registers
     {"defer_128x256", 128, 256, 2, Store::kDeferred, Cluster::kNone, 4, 24, 240},
     {"ping_128x192", 128, 192, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
     {"ping_128x160", 128, 160, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
