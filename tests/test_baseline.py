@@ -45,16 +45,22 @@ def test_empty_cublas_products() -> None:
         assert c.shape == (m, n) and c.eq(0).all()
 
 
-def test_torchs_precision_switches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchs_precision_switches_change_nothing() -> None:
     """Neither TF32 nor half-precision reductions reach these ops, nor the baseline."""
     a, b = values(300, 4096, dtype=torch.float16, device="cuda"), values(4096, 200, dtype=torch.float16, device="cuda")
     wide = [a.float() + 2.0**-13, b.float() + 2.0**-13]
     before = [ops.mm(a, b), ops.cublas_mm(a, b), ops.sgemm(*wide)]
     matmul = torch.backends.cuda.matmul
-    for name in ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation"):
-        monkeypatch.setattr(matmul, name, not getattr(matmul, name))
-    for x, y in zip([ops.mm(a, b), ops.cublas_mm(a, b), ops.sgemm(*wide)], before, strict=True):
-        assert_bitwise(x, y)
+    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation")
+    found = [getattr(matmul, name) for name in names]
+    try:  # not by monkeypatch: the switches are no attributes in vars(matmul), and it would delete them
+        for name, value in zip(names, found):
+            setattr(matmul, name, not value)
+        for x, y in zip([ops.mm(a, b), ops.cublas_mm(a, b), ops.sgemm(*wide)], before, strict=True):
+            assert_bitwise(x, y)
+    finally:
+        for name, value in zip(names, found):
+            setattr(matmul, name, value)
 
 
 def test_deterministic_mode(monkeypatch: pytest.MonkeyPatch) -> None:
