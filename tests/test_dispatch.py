@@ -162,8 +162,8 @@ def test_the_log_tells_each_choice() -> None:
     [
         ((4096, 4096, 1024), "ping_128x128"),
         ((16, 256, 7168), "split_128x64 in 8 pieces of k"),
-        ((32, 8192, 512), "ping_64x64"),
-        ((856, 1992, 2088), "coop_128x128_pair"),  # lines of 3984 and 4176 bytes: no multiples of 128
+        ((32, 8192, 512), "ping_64x32, C transposed"),
+        ((856, 1992, 2088), "ping_128x128_pair"),  # lines of 3984 and 4176 bytes: no multiples of 128
     ],
     ids=str,
 )

@@ -70,7 +70,9 @@ def test_a_peer_is_timed_in_its_fastest_variant_in_rounds_with_cublas(other):
     assert document["meta"]["peers"] == {"other": "1.2"}
     assert results.problems_of("x", document) == []
     log = " ".join(other.clock.log).replace("large tile", "peer")
-    assert "peer cublas cublas peer peer cublas cublas peer" in log  # in turn, in alternating order
+    assert (
+        "peer cublas cublas peer" in log or "cublas peer peer cublas" in log
+    )  # in turn, each round with its mirror image
 
 
 def test_how_a_peer_is_called_is_ours_so_no_host_time_is_shown(other):
