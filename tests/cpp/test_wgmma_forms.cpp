@@ -1,10 +1,13 @@
 // Every tile form of wgmma by itself, on a GPU of compute capability 9.0: whole numbers, so that results are compared
 // bit for bit. Told of few SMs, the kernel starts few blocks, and each gets several tiles. Also what to give to
 // compute-sanitizer: tests/sanitize.py reaches only the forms that its small problems get.
+//
+//   test_wgmma_forms [few] [FORM]     few: a third of the checks, none of a long k; FORM: that one alone
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -153,7 +156,20 @@ bool run(int form, int splits, const Case& x, const Numbers& numbers, bool a_by_
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool few = argc > 1 && std::string(argv[1]) == "few";
+  bool few = false;
+  std::string only;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "few") {
+      few = true;
+    } else {
+      only = argv[i];
+    }
+  }
+  const auto asked = [&](const WgmmaForm& form) { return only.empty() || only == form.name; };
+  if (std::none_of(std::begin(kWgmmaForms), std::end(kWgmmaForms), asked)) {
+    std::printf("usage: test_wgmma_forms [few] [FORM], and %s is no form\n", only.c_str());
+    return 2;
+  }
   int count = 0, capability = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess && count > 0) {
     cudaDeviceGetAttribute(&capability, cudaDevAttrComputeCapabilityMajor, 0);
@@ -168,7 +184,7 @@ int main(int argc, char** argv) {
     const Numbers numbers(x);
     for (int form = 0; form < kWgmmaFormCount; ++form) {
       for (const int splits : {1, 2, 3, 4, 8}) {
-        if (!kWgmmaForms[form].splits_into(splits)) continue;
+        if (!asked(kWgmmaForms[form]) || !kWgmmaForms[form].splits_into(splits)) continue;
         for (const bool a_by_col : {false, true}) {
           if (few && a_by_col) continue;
           for (const bool b_by_col : {false, true}) {
@@ -182,7 +198,8 @@ int main(int argc, char** argv) {
     }
   }
   for (int form = 0; form < kWgmmaFormCount; ++form) {
-    CHECK(ran[form] >= (few ? 4 : 16), "%s ran %d times", kWgmmaForms[form].name, ran[form]);
+    CHECK(!asked(kWgmmaForms[form]) || ran[form] >= (few ? 4 : 16), "%s ran %d times", kWgmmaForms[form].name,
+          ran[form]);
   }
   return test::finish();
 }
