@@ -61,6 +61,13 @@ struct Ring {
       if (lane == 0) empty(stage).arrive();
     }
   }
+
+  // The same where the warp has stored from its part of the stage: no lane still reads there when TMA fills it.
+  __device__ __forceinline__ void release_used(int stage) const {
+    fence_shared_for_tma();
+    __syncwarp();
+    release(stage);
+  }
 };
 
 // EXTENT rows of A, or columns of B, x 64 k, and how they come: whole, or half by each block of a pair to both. Lines

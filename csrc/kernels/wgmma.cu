@@ -77,8 +77,7 @@ __device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedu
     } else {
       named_barrier_sync(kStoreBarrier + consumer, kGroupThreads);
       StagedStore{c, ring.of_warp(at.before(), row_in_tile)}.store(acc, row0, unit.col0);
-      fence_shared_for_tma();
-      ring.release(at.before());
+      ring.release_used(at.before());
     }
   }
 }
@@ -104,8 +103,7 @@ __device__ __forceinline__ void consume_split(const R& ring, const Schedule<R>& 
     } else {
       named_barrier_sync(kStoreBarrier + consumer, kGroupThreads);
       StagedStore{c, ring.of_warp(at.before(), row_in_tile)}.store(acc, row0, unit.col0);
-      fence_shared_for_tma();
-      ring.release(at.before());
+      ring.release_used(at.before());
     }
   }
 }
@@ -228,8 +226,8 @@ std::string refuses_wgmma(const GemmProblem& p, const DeviceInfo&) {
   if (p.m == 0 || p.n == 0 || p.k == 0) return "";
   const std::string a = tma_view(p.a, p.m, p.k, "a").refusal, b = tma_view(p.b, p.k, p.n, "b").refusal;
   if (!a.empty() || !b.empty()) return a.empty() ? b : a;
-  const int64_t tiles = ceil_div(p.m, 64) * ceil_div(p.n, 64);
-  if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 64x64, they are counted in 31 bits";
+  const int64_t tiles = ceil_div(p.m, 32) * ceil_div(p.n, 32);  // the smallest is 64x32, or 32x64 of c
+  if (tiles > INT32_MAX) return "c has " + std::to_string(tiles) + " tiles of 32x32, they are counted in 31 bits";
   return "";
 }
 
