@@ -39,7 +39,8 @@ struct WgmmaForm {
   constexpr int rows_per_cluster() const { return shares_b() ? 2 * bm : bm; }
   // Bytes of a k-block of 64 in shared memory; of B there are whole blocks of 64 columns.
   constexpr int a_bytes() const { return bm * 128; }
-  constexpr int b_bytes() const { return (bn + 63) / 64 * 64 * 128; }
+  constexpr int b_columns() const { return (bn + 63) / 64 * 64; }
+  constexpr int b_bytes() const { return b_columns() * 128; }
   constexpr int ring_bytes() const { return stages * (a_bytes() + b_bytes()); }
   // Where so many blocks share k, the sums that go out, all of them, and those that come in, a slice of 16 columns or a
   // few from each of the others, take the place of the ring.

@@ -16,7 +16,7 @@ struct WgmmaPlan {
   int splits = 1;           // pieces of k, one in each block of a cluster
   bool transposed = false;  // the rest is about the transposed problem
   int64_t tiles_m = 0, tiles_n = 0;
-  int group = 1;       // rows of tiles that are walked together, so that a wave's operands stay in L2
+  int group = 1;       // rows of tiles that are walked together, so that neighbours read the same lines
   int64_t chains = 1;  // pieces of a block's k, one after the other
 };
 
@@ -77,7 +77,7 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
   const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.bn);
   const int64_t workers = form.shares_b() ? t.sm_count / 2 : wgmma_clusters(splits, t.sm_count);
   const auto rounds = static_cast<double>(ceil_div(tiles, workers));
-  const int stands_out = t.b.along_k ? 0 : (form.bn + 63) / 64 * 64 - form.bn;
+  const int stands_out = t.b.along_k ? 0 : form.b_columns() - form.bn;
   const double shared = form.shares_b() && t.b.aligned < 128 ? kSharedStraddling : 1;
   const double lines =
       form.bm * wgmma_straddling(t.a) + (form.bn + stands_out * kStandsOut) * wgmma_straddling(t.b) * shared;

@@ -44,6 +44,19 @@ __device__ __forceinline__ bool stores_directly(const WgmmaResult& c) {
   return c.by_16_bytes && !c.across && !c.accumulate;
 }
 
+// Columns 16 FROM to 16 TO of a block, where stores_directly.
+template <int FROM, int TO, int COUNT>
+__device__ __forceinline__ void store_columns(const WgmmaResult& c, const LanePlace& place, const float (&acc)[COUNT]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = FROM; j < TO; ++j) {
+      store_vec_if(c.data, place.at + half * place.below + 16 * j, 16 * j < place.cols[half],
+                   four_neighbours(acc, j, half));
+    }
+  }
+}
+
 // Blocks of 64 x N, one below the other, straight from registers, where stores_directly. row0 is the warp's first row.
 // All 32 lanes call it.
 template <int BLOCKS, int COUNT>
@@ -52,14 +65,7 @@ __device__ __forceinline__ void store_directly(const WgmmaResult& c, const float
 #pragma unroll
   for (int block = 0; block < BLOCKS; ++block) {
     const LanePlace place = lane_place(c, row0 + block * kWgmmaM, col0 + four_neighbours_column(), 2 * COUNT);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-      for (int j = 0; j < COUNT / 8; ++j) {
-        store_vec_if(c.data, place.at + half * place.below + 16 * j, 16 * j < place.cols[half],
-                     four_neighbours(acc[block], j, half));
-      }
-    }
+    store_columns<0, COUNT / 8>(c, place, acc[block]);
   }
 }
 
@@ -86,14 +92,7 @@ struct DeferredStore {
                                        const float (&acc)[128], int row0, int col0) {
     stage(map_c, shared, acc, row0, col0);
     place = lane_place(c, row0, col0 + four_neighbours_column(), 16 * kTo);
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-#pragma unroll
-      for (int j = kStagedTo; j < kTo; ++j) {
-        store_vec_if(c.data, place.at + half * place.below + 16 * j, 16 * j < place.cols[half],
-                     four_neighbours(acc, j, half));
-      }
-    }
+    store_columns<kStagedTo, kTo>(c, place, acc);
 #pragma unroll
     for (int h = 0; h < kHeldFours; ++h) held[h] = four_neighbours(acc, h / 2, h % 2);
   }
