@@ -161,9 +161,9 @@ def test_the_log_tells_each_choice() -> None:
     "mnk, form",
     [
         ((4096, 4096, 1024), "ping_128x128"),
-        ((16, 256, 7168), "split_128x64 in 8 pieces of k"),
+        ((16, 256, 7168), "split_64x64 in 8 pieces of k"),
         ((32, 8192, 512), "ping_64x32, C transposed"),
-        ((856, 1992, 2088), "ping_128x128_pair"),  # lines of 3984 and 4176 bytes: no multiples of 128
+        ((11776, 1152, 1528), "ping_128x192_square"),  # lines of 3056 bytes: odd multiples of 16
     ],
     ids=str,
 )

@@ -60,16 +60,20 @@ struct Schedule {
     const int k_block0 = R::kSplitK ? rank() * tiling.k_blocks_per_split : 0;
     const int k_blocks =
         R::kSplitK ? max(min(tiling.k_blocks - k_block0, tiling.k_blocks_per_split), 0) : tiling.k_blocks;
-    return {R::kShareB ? (2 * row + rank()) * R::BM : row * R::BM, col * R::BN, k_block0, exists(u) ? k_blocks : 0};
+    return {(R::kSharersB * row + rank_m()) * R::BM, (R::kSharersA * col + rank_n()) * R::BN, k_block0,
+            exists(u) ? k_blocks : 0};
   }
 
   // Of this block in its cluster.
   __device__ __forceinline__ static int rank() { return static_cast<int>(__clusterRelativeBlockRank()); }
+  // The same among those below each other, and among those beside each other.
+  __device__ __forceinline__ static int rank_m() { return R::kSharersB > 1 ? rank() % R::kSharersB : 0; }
+  __device__ __forceinline__ static int rank_n() { return R::kSharersA > 1 ? rank() / R::kSharersB : 0; }
 
  private:
   // Clusters work as one. Without them a block is a cluster of its own.
   __device__ __forceinline__ static int tile_of(int u) {
-    if constexpr (R::kShareB || R::kSplitK) {
+    if constexpr (R::kSharers > 1 || R::kSplitK) {
       return u * static_cast<int>(__clusterGridDimInClusters().x) + static_cast<int>(__clusterIdx().x);
     } else {
       return u * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);

@@ -27,14 +27,14 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap& map, in
       : "memory");
 }
 
-// The same for both blocks of a cluster of two: into the same place of each, and to the barrier of each.
-__device__ __forceinline__ void tma_load_to_both(uint32_t to, const CUtensorMap& map, int inner, int outer,
-                                                 Mbarrier full) {
-  constexpr uint16_t kBoth = 3;
+// The same for several blocks of the cluster, a bit for each rank: into the same place of each, and to the barrier of
+// each.
+__device__ __forceinline__ void tma_load_to(uint16_t blocks, uint32_t to, const CUtensorMap& map, int inner, int outer,
+                                            Mbarrier full) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
       " [%0], [%1, {%2, %3}], [%4], %5;\n" ::"r"(to),
-      "l"(&map), "r"(inner), "r"(outer), "r"(full.address), "h"(kBoth)
+      "l"(&map), "r"(inner), "r"(outer), "r"(full.address), "h"(blocks)
       : "memory");
 }
 

@@ -14,7 +14,9 @@ enum class Store {
 // What the blocks of a cluster do for each other.
 enum class Cluster {
   kNone,
-  kShareB,  // two blocks, one below the other: each asks for half of their tile of B, and both get it
+  kPair,    // two blocks, one below the other: each asks for half of their tile of B, and both get it
+  kQuad,    // the same among four, by quarters
+  kSquare,  // two by two blocks: those beside each other share their tile of A as well
   kSplitK,  // up to 8 blocks on one tile: each multiplies a piece of k, then each adds up a slice of the columns
 };
 
@@ -33,10 +35,18 @@ struct WgmmaForm {
 
   constexpr bool ping_pong() const { return store == Store::kPingPong; }
   constexpr bool deferred() const { return store == Store::kDeferred; }
-  constexpr bool shares_b() const { return cluster == Cluster::kShareB; }
+  // Blocks that have a tile of A in common, beside each other, and a tile of B, one below the other.
+  constexpr int sharers_a() const { return cluster == Cluster::kSquare ? 2 : 1; }
+  constexpr int sharers_b() const {
+    return cluster == Cluster::kQuad ? 4 : cluster == Cluster::kPair || cluster == Cluster::kSquare ? 2 : 1;
+  }
+  constexpr int sharers() const { return sharers_a() * sharers_b(); }
   constexpr bool splits_k() const { return cluster == Cluster::kSplitK; }
+  // Tiles of few columns are stored through shared memory, since they gain more from little code than they lose by it.
+  constexpr bool stores_narrow() const { return bn <= 96 && !splits_k(); }
   constexpr int rows_per_group() const { return ping_pong() ? bm : bm / consumers; }
-  constexpr int rows_per_cluster() const { return shares_b() ? 2 * bm : bm; }
+  constexpr int rows_per_cluster() const { return sharers_b() * bm; }
+  constexpr int cols_per_cluster() const { return sharers_a() * bn; }
   // Bytes of a k-block of 64 in shared memory; of B there are whole blocks of 64 columns.
   constexpr int a_bytes() const { return bm * 128; }
   constexpr int b_columns() const { return (bn + 63) / 64 * 64; }
@@ -59,6 +69,7 @@ inline constexpr WgmmaForm kWgmmaForms[] = {
     {"defer_128x256", 128, 256, 2, Store::kDeferred, Cluster::kNone, 4, 24, 240},
     {"ping_128x192", 128, 192, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
     {"ping_128x160", 128, 160, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
+    {"ping_128x144", 128, 144, 2, Store::kPingPong, Cluster::kNone, 5, 24, 240},
     {"ping_128x128", 128, 128, 2, Store::kPingPong, Cluster::kNone, 6, 40, 232},
     {"ping_128x112", 128, 112, 2, Store::kPingPong, Cluster::kNone, 6, 40, 232},
     {"ping_64x256", 64, 256, 2, Store::kPingPong, Cluster::kNone, 5, 40, 232},
@@ -72,22 +83,29 @@ inline constexpr WgmmaForm kWgmmaForms[] = {
     {"coop_192x160", 192, 160, 3, Store::kAtOnce, Cluster::kNone, 4, 32, 160},
     {"coop_128x224", 128, 224, 2, Store::kAtOnce, Cluster::kNone, 4, 40, 232},
     {"coop_128x192", 128, 192, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
+    {"coop_128x176", 128, 176, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
     {"coop_128x160", 128, 160, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
     {"coop_128x144", 128, 144, 2, Store::kAtOnce, Cluster::kNone, 5, 40, 232},
     {"coop_128x128", 128, 128, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
     {"coop_128x112", 128, 112, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
     {"coop_128x96", 128, 96, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
+    {"coop_128x80", 128, 80, 2, Store::kAtOnce, Cluster::kNone, 7, 40, 232},
     {"coop_128x64", 128, 64, 2, Store::kAtOnce, Cluster::kNone, 9, 40, 232},
-    {"defer_128x256_pair", 128, 256, 2, Store::kDeferred, Cluster::kShareB, 4, 24, 240},
-    {"ping_128x192_pair", 128, 192, 2, Store::kPingPong, Cluster::kShareB, 5, 24, 240},
-    {"ping_128x160_pair", 128, 160, 2, Store::kPingPong, Cluster::kShareB, 5, 24, 240},
-    {"ping_128x128_pair", 128, 128, 2, Store::kPingPong, Cluster::kShareB, 6, 40, 232},
-    {"coop_128x192_pair", 128, 192, 2, Store::kAtOnce, Cluster::kShareB, 5, 40, 232},
+    {"defer_128x256_pair", 128, 256, 2, Store::kDeferred, Cluster::kPair, 4, 24, 240},
+    {"ping_128x192_pair", 128, 192, 2, Store::kPingPong, Cluster::kPair, 5, 24, 240},
+    {"ping_128x128_pair", 128, 128, 2, Store::kPingPong, Cluster::kPair, 6, 40, 232},
+    {"coop_128x224_pair", 128, 224, 2, Store::kAtOnce, Cluster::kPair, 4, 40, 232},
+    {"ping_128x192_quad", 128, 192, 2, Store::kPingPong, Cluster::kQuad, 5, 24, 240},
+    {"coop_128x128_quad", 128, 128, 2, Store::kAtOnce, Cluster::kQuad, 7, 40, 232},
+    {"ping_128x192_square", 128, 192, 2, Store::kPingPong, Cluster::kSquare, 5, 24, 240},
+    {"coop_128x160_square", 128, 160, 2, Store::kAtOnce, Cluster::kSquare, 5, 40, 232},
     {"split_128x192", 128, 192, 2, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
     {"split_128x160", 128, 160, 2, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
     {"split_128x128", 128, 128, 2, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
     {"split_128x96", 128, 96, 2, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
     {"split_128x64", 128, 64, 2, Store::kAtOnce, Cluster::kSplitK, 9, 40, 232},
+    {"split_64x128", 64, 128, 1, Store::kAtOnce, Cluster::kSplitK, 9, 40, 232},
+    {"split_64x64", 64, 64, 1, Store::kAtOnce, Cluster::kSplitK, 13, 40, 232},
 };
 inline constexpr int kWgmmaFormCount = sizeof(kWgmmaForms) / sizeof(kWgmmaForms[0]);
 

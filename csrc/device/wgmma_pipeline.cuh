@@ -23,7 +23,9 @@ struct Ring {
   static constexpr WgmmaForm kForm = kWgmmaForms[FORM];
   static constexpr int BM = kForm.bm, BN = kForm.bn, kStages = kForm.stages;
   static constexpr bool kPingPong = kForm.ping_pong(), kDeferred = kForm.deferred();
-  static constexpr bool kShareB = kForm.shares_b(), kSplitK = kForm.splits_k();
+  static constexpr bool kSplitK = kForm.splits_k(), kStoresNarrow = kForm.stores_narrow();
+  static constexpr int kSharersA = kForm.sharers_a(), kSharersB = kForm.sharers_b(), kSharers = kForm.sharers();
+  static constexpr int kFillers = kSharersA + kSharersB - 1;  // blocks that load into this one's stages
   static constexpr int kConsumers = kForm.consumers, kThreads = (1 + kConsumers) * kGroupThreads;
   static constexpr int kTurns = kPingPong ? kConsumers : 1;
   static constexpr int kRows = kForm.rows_per_group(), kBlocksM = kRows / kWgmmaM;  // of a warpgroup
@@ -52,11 +54,19 @@ struct Ring {
            static_cast<int>(threadIdx.x) % kGroupThreads / 32 * StagedStore::kWarpBytes;
   }
 
+  // Those blocks, this one among them: the ranks of its column, then of the rest of its row. A column's are
+  // consecutive.
+  __device__ __forceinline__ static uint32_t filler(int i) {
+    const int rank = static_cast<int>(__clusterRelativeBlockRank()), column0 = rank / kSharersB * kSharersB;
+    if (kSharersA == 1) return i;
+    return i < kSharersB ? column0 + i : (rank + kSharersB) % kSharers;
+  }
+
   // By all lanes of each consuming warp: this warp has read the stage, and who fills it may do so again.
   __device__ __forceinline__ void release(int stage) const {
     const int lane = threadIdx.x % 32;
-    if constexpr (kShareB) {
-      if (lane < 2) empty(stage).arrive_at(lane);
+    if constexpr (kSharers > 1) {
+      if (lane < kFillers) empty(stage).arrive_at(filler(lane));
     } else {
       if (lane == 0) empty(stage).arrive();
     }
@@ -70,24 +80,26 @@ struct Ring {
   }
 };
 
-// EXTENT rows of A, or columns of B, x 64 k, and how they come: whole, or half by each block of a pair to both. Lines
-// along k come in one box, the others in a box for each 64 of the extent.
-template <Lines LINES, int EXTENT, bool SHARED = false>
+// EXTENT rows of A, or columns of B, x 64 k, and how they come: whole, or a part by each of the SHARERS to all of them.
+// Lines along k come in one box, the others in a box for each 64 of the extent.
+template <Lines LINES, int EXTENT, int SHARERS>
 struct Loads {
   static constexpr bool kK = LINES == Lines::kAlongK;
   static constexpr int kBoxes = kK ? 1 : (EXTENT + 63) / 64;
-  static constexpr int kLines = kK ? EXTENT : BK, kLinesOfBox = SHARED ? kLines / 2 : kLines;
-  static constexpr int kBytes = kBoxes * kLines * kSwizzleBytes;  // that arrive, the other block's half too
-  static_assert(kLinesOfBox % 8 == 0, "a box is a whole number of swizzle atoms");
+  static constexpr int kLines = kK ? EXTENT : BK, kLinesOfBox = kLines / SHARERS;
+  static constexpr int kBytes = kBoxes * kLines * kSwizzleBytes;  // that arrive, the other blocks' parts too
+  static_assert(kLines % (8 * SHARERS) == 0, "a box is a whole number of swizzle atoms");
 
-  __device__ __forceinline__ static void load(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full) {
-    const int line0 = SHARED ? static_cast<int>(__clusterRelativeBlockRank()) * kLinesOfBox : 0;
+  // This block's part, to `blocks`.
+  __device__ __forceinline__ static void load(uint32_t to, const CUtensorMap& map, int mn0, int k0, Mbarrier full,
+                                              int part, uint16_t blocks) {
+    const int line0 = part * kLinesOfBox;
 #pragma unroll
     for (int i = 0; i < kBoxes; ++i) {
       const uint32_t box = to + i * kBlockOf64Bytes + line0 * kSwizzleBytes;
       const int inner = kK ? k0 : mn0 + 64 * i, outer = (kK ? mn0 : k0) + line0;
-      if constexpr (SHARED) {
-        tma_load_to_both(box, map, inner, outer, full);
+      if constexpr (SHARERS > 1) {
+        tma_load_to(blocks, box, map, inner, outer, full);
       } else {
         tma_load(box, map, inner, outer, full);
       }
@@ -95,56 +107,68 @@ struct Loads {
   }
 };
 
-// Asks for k-block kb of a unit, into an empty stage: announces all its bytes, and loads A.
+// What a block asks for, into an empty stage, for k-block kb of a unit.
 template <Lines A, Lines B, class R>
-__device__ __forceinline__ void ask_for_a(const R& ring, const Unit& unit, int kb, int stage,
-                                          const CUtensorMap& map_a) {
-  using LoadsA = Loads<A, R::BM>;
-  using LoadsB = Loads<B, R::BN, R::kShareB>;
-  // A shared half may land before it is announced: the phase cannot end before this arrival.
-  ring.full(stage).arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
-  LoadsA::load(ring.a(stage), map_a, unit.row0, (unit.k_block0 + kb) * BK, ring.full(stage));
-}
-template <Lines B, class R>
-__device__ __forceinline__ void ask_for_b(const R& ring, const Unit& unit, int kb, int stage,
-                                          const CUtensorMap& map_b) {
-  Loads<B, R::BN, R::kShareB>::load(ring.b(stage), map_b, unit.col0, (unit.k_block0 + kb) * BK, ring.full(stage));
-}
+struct Asking {
+  using LoadsA = Loads<A, R::BM, R::kSharersA>;
+  using LoadsB = Loads<B, R::BN, R::kSharersB>;
 
-// The first k-blocks of the first unit, as many as there are stages, and how many those are. Of a shared B nothing
-// yet, since the other block may not be there: ask_first_for_b does that.
+  R ring;
+  const CUtensorMap &map_a, &map_b;
+
+  // All its bytes. A shared part may land before it is announced: the phase cannot end before this arrival.
+  __device__ __forceinline__ void announce(int stage) const {
+    ring.full(stage).arrive_expect_bytes(LoadsA::kBytes + LoadsB::kBytes);
+  }
+  __device__ __forceinline__ void load_a(const Unit& unit, int kb, int stage) const {
+    constexpr int kFirstRow = R::kSharersA > 1 ? 1 + (1 << R::kSharersB) : 1;  // of two columns: the blocks of a row
+    LoadsA::load(ring.a(stage), map_a, unit.row0, (unit.k_block0 + kb) * BK, ring.full(stage), Schedule<R>::rank_n(),
+                 kFirstRow << Schedule<R>::rank_m());
+  }
+  __device__ __forceinline__ void load_b(const Unit& unit, int kb, int stage) const {
+    constexpr int kFirstColumn = (1 << R::kSharersB) - 1;
+    LoadsB::load(ring.b(stage), map_b, unit.col0, (unit.k_block0 + kb) * BK, ring.full(stage), Schedule<R>::rank_m(),
+                 kFirstColumn << R::kSharersB * Schedule<R>::rank_n());
+  }
+};
+
+// The first k-blocks of the first unit, as many as there are stages, and how many those are. Nothing yet of what is
+// shared, since another block may not be there: ask_first_for_shared does that.
 template <Lines A, Lines B, class R>
-__device__ __forceinline__ int ask_first(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
-                                         const CUtensorMap& map_b) {
+__device__ __forceinline__ int ask_first(const Asking<A, B, R>& asking, const Schedule<R>& schedule) {
   const Unit unit = schedule.unit(0);
   const int count = min(unit.k_blocks, R::kStages);
 #pragma unroll 1
   for (int kb = 0; kb < count; ++kb) {
-    ask_for_a<A, B>(ring, unit, kb, kb, map_a);
-    if (!R::kShareB) ask_for_b<B>(ring, unit, kb, kb, map_b);
+    asking.announce(kb);
+    if (R::kSharersA == 1) asking.load_a(unit, kb, kb);
+    if (R::kSharersB == 1) asking.load_b(unit, kb, kb);
   }
   return count;
 }
-template <Lines B, class R>
-__device__ __forceinline__ void ask_first_for_b(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_b,
-                                                int asked) {
+template <Lines A, Lines B, class R>
+__device__ __forceinline__ void ask_first_for_shared(const Asking<A, B, R>& asking, const Schedule<R>& schedule,
+                                                     int asked) {
   const Unit unit = schedule.unit(0);
 #pragma unroll 1
-  for (int kb = 0; kb < asked; ++kb) ask_for_b<B>(ring, unit, kb, kb, map_b);
+  for (int kb = 0; kb < asked; ++kb) {
+    if (R::kSharersA > 1) asking.load_a(unit, kb, kb);
+    if (R::kSharersB > 1) asking.load_b(unit, kb, kb);
+  }
 }
 
 // All the others. `asked`: what ask_first returned.
 template <Lines A, Lines B, class R>
-__device__ __forceinline__ void produce(const R& ring, const Schedule<R>& schedule, const CUtensorMap& map_a,
-                                        const CUtensorMap& map_b, int asked) {
+__device__ __forceinline__ void produce(const Asking<A, B, R>& asking, const Schedule<R>& schedule, int asked) {
   RingCursor<R::kStages> at;
   at.advance(asked);
   for (int u = 0; schedule.has(u); ++u) {
     const Unit unit = schedule.unit(u);
     for (int kb = u == 0 ? asked : 0; kb < unit.k_blocks; ++kb) {
-      ring.empty(at.slot).wait(at.parity ^ 1);
-      ask_for_a<A, B>(ring, unit, kb, at.slot, map_a);
-      ask_for_b<B>(ring, unit, kb, at.slot, map_b);
+      asking.ring.empty(at.slot).wait(at.parity ^ 1);
+      asking.announce(at.slot);
+      asking.load_a(unit, kb, at.slot);
+      asking.load_b(unit, kb, at.slot);
       at.advance();
     }
   }

@@ -21,16 +21,30 @@ struct WgmmaPlan {
 };
 
 // Tensor cores round towards zero while they add, so sums of one sign drift with the length of a chain. No chain is
-// longer than cuBLAS's on an H200, which cuts k where C has few tiles for the SMs (docs/log.md). Where it has more,
-// none is longer than 4096 from k = 16384 on; cuBLAS does not see to that. Pieces are added up in FP32, in the order of
-// k.
+// longer than cuBLAS's on an H200, which cuts k where C has few tiles for the SMs: measured by the error of its sums at
+// 238 problems (docs/log.md). Where it does not cut, none is longer than 4096 behind k = 16384. Chains are added up in
+// FP32, in the order of k.
+struct WgmmaChainLimit {
+  int64_t parts;    // for C of at most 1 / parts as many tiles of 128x128 as there are SMs
+  int64_t whole_k;  // up to which k is one chain
+  int64_t longest;  // of the chains behind that
+};
+inline constexpr WgmmaChainLimit kWgmmaChainLimits[] = {
+    {16, 2048, 1344}, {6, 3072, 1984}, {4, 6144, 3264}, {3, 8192, 3712}, {2, 9216, 3392}, {0, 16384, 4096},
+};
 constexpr int64_t wgmma_longest_chain(const WgmmaTask& t) {
-  constexpr int64_t kDeepK = 16384;
   const int64_t tiles = ceil_div(t.m, 128) * ceil_div(t.n, 128);
-  if (8 * tiles <= t.sm_count) return t.k <= 2048 ? 2048 : 1024;
-  if (4 * tiles <= t.sm_count) return 2048;
-  if (2 * tiles <= t.sm_count) return 7168;
-  return t.k < kDeepK ? kDeepK : 4096;
+  for (const WgmmaChainLimit& limit : kWgmmaChainLimits) {
+    if (limit.parts * tiles <= t.sm_count) return t.k <= limit.whole_k ? limit.whole_k : limit.longest;
+  }
+  return 0;
+}
+
+// Clusters that an H200 has room for at a time, and with its proportions any device: the SMs of a GPC are no multiple
+// of 3, 4 or 8.
+constexpr int64_t wgmma_clusters(int blocks, int sm_count) {
+  constexpr int kOf132[] = {0, 132, 66, 36, 30, 0, 0, 0, 15};
+  return int64_t{kOf132[blocks]} * sm_count / 132;
 }
 
 // Deferred stores go out behind the first 20 k-blocks of the next tile.
@@ -38,15 +52,8 @@ inline constexpr int64_t kMinDeferredK = 20 * 64;
 
 constexpr bool wgmma_form_can(const WgmmaForm& form, const WgmmaTask& t) {
   if (form.deferred() && (!t.may_defer || t.c_across || t.k < kMinDeferredK)) return false;
-  if (form.shares_b() && t.sm_count < 2) return false;
+  if (wgmma_clusters(form.sharers(), t.sm_count) == 0) return false;
   return form.splits_k() || t.k <= wgmma_longest_chain(t);
-}
-
-// Clusters that an H200 has room for at a time, and with its proportions any device: the SMs of a GPC are no multiple
-// of 3, 4 or 8.
-constexpr int64_t wgmma_clusters(int splits, int sm_count) {
-  constexpr int kOf132[] = {0, 132, 66, 36, 30, 0, 0, 0, 15};
-  return int64_t{kOf132[splits]} * sm_count / 132;
 }
 
 // Whether it can, and should. k is split for a single round of tiles, in pieces of some length.
@@ -59,39 +66,56 @@ constexpr bool wgmma_form_suits(const WgmmaForm& form, const WgmmaTask& t, int s
 // How many times as much a line of 64 elements costs L2 where it lies across two of its lines of 128 bytes. With starts
 // at odd multiples of 16 bytes the halves do not even end with sectors of 32 bytes.
 constexpr double wgmma_straddling(const WgmmaLines& lines) {
-  return lines.aligned == 16 ? 1.75 : lines.aligned == 32 ? 1.27 : lines.aligned == 64 ? 1.04 : 1;
+  return lines.aligned == 16 ? 2.1 : lines.aligned == 32 ? 1.13 : lines.aligned == 64 ? 1.08 : 1;
 }
 
-// The model, in clocks. A block, or a pair of them, does ceil(tiles / blocks) tiles. A k-block of one takes the clocks
-// of 1700 multiply-adds each (2048 at a clock that the chip's power does not allow), a little more for a narrow tile,
-// or those of 54 bytes each that it asks L2 for: more of them where lines straddle or boxes of 64 columns stand out
-// over the tile, fewer of such where B is shared; and never less than 377. Storing a tile takes one for 21 bytes,
-// longer across the lines of C or by element, of which shows: all, or a tenth where it is deferred, or, where another
-// warpgroup multiplies, that of the last tile and what is longer than the other's main loop. The constants are fitted
-// to the times of every form at 380 problems on an H200 (docs/log.md).
-constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int splits = 1) {
-  constexpr double kMultiplyAdds = 1707, kNarrow = 5.4, kL2Bytes = 53.8, kStandsOut = 2.3, kLeast = 377;
-  constexpr double kSharedStraddling = 0.55, kPair = 2550;
-  constexpr double kStoreBytes = 20.6, kByElement = 2, kAcross = 1.22, kAcrossPingPong = 1.97, kShownOfDeferred = 0.09;
-  constexpr double kSecondSums = 3000, kSplit = 1500, kSplitBytes = 7;
-  const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.bn);
-  const int64_t workers = form.shares_b() ? t.sm_count / 2 : wgmma_clusters(splits, t.sm_count);
-  const auto rounds = static_cast<double>(ceil_div(tiles, workers));
+// Clocks that a tile's 64 k take while so many blocks are at work: those of the multiply-adds, a little more for a
+// narrow tile, or those of the bytes that it asks L2 for, of which there are more where lines straddle or boxes of 64
+// columns stand out over the tile, and fewer where blocks share them; and never less than a wgmma's own way. A chip
+// that multiplies for half a millisecond is held back by its power, for which the width of a tile matters less.
+constexpr double wgmma_k_block_cycles(const WgmmaForm& form, const WgmmaTask& t, double blocks) {
+  constexpr double kMultiplyAdds = 1907, kNarrow = 17, kLeast = 280;
+  constexpr double kLong = 2e11, kPowerAllows = 1700, kNarrowPower = 2;
+  constexpr double kL2Bytes = 54.4, kFewer = 0.71, kStandsOut = 2.64, kTwoAsk = 0.52, kFourAsk = 0.4;
+  const double products = form.bm * form.bn * 64;
+  const bool is_long = static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > kLong;
+  const double multiplying = is_long ? products / kPowerAllows * (1 + kNarrowPower / form.bn)
+                                     : products / kMultiplyAdds * (1 + kNarrow / form.bn);
   const int stands_out = t.b.along_k ? 0 : form.b_columns() - form.bn;
-  const double shared = form.shares_b() && t.b.aligned < 128 ? kSharedStraddling : 1;
-  const double lines =
-      form.bm * wgmma_straddling(t.a) + (form.bn + stands_out * kStandsOut) * wgmma_straddling(t.b) * shared;
-  const double multiplying = form.bm * form.bn * 64 / kMultiplyAdds * (1 + kNarrow / form.bn);
-  const double k_block = std::max({multiplying, lines * 128 / kL2Bytes, kLeast});
-  const double loop = static_cast<double>(ceil_div(ceil_div(t.k, 64), splits)) * k_block;
+  const auto asks = [](const WgmmaLines& lines, int sharers) {
+    return lines.aligned == 128 || sharers == 1 ? 1 : sharers == 2 ? kTwoAsk : kFourAsk;
+  };
+  const double lines = form.bm * wgmma_straddling(t.a) * asks(t.a, form.sharers_a()) +
+                       (form.bn + stands_out * kStandsOut) * wgmma_straddling(t.b) * asks(t.b, form.sharers_b());
+  const double l2_bytes = kL2Bytes * (1 + kFewer * (1 - blocks / t.sm_count));
+  return std::max({multiplying, lines * 128 / l2_bytes, kLeast});
+}
+
+// The model, in clocks. A block, or a cluster of them, does ceil(tiles / clusters) tiles, the last ones of them beside
+// fewer others. Storing a tile takes one for 21 bytes, longer across the lines of C, through shared memory or by
+// element, of which shows: all, or a twelfth where it is deferred, or, where another warpgroup multiplies, that of the
+// last tile and what is longer than the other's main loop. The constants are fitted to the times of every form at 1100
+// problems on an H200 (docs/log.md).
+constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int splits = 1) {
+  constexpr double kStoreBytes = 21.4, kByElement = 2, kAcross = 1.49, kAcrossPingPong = 2.35, kNarrowStore = 1.55;
+  constexpr double kShownOfDeferred = 0.08, kTurn = 179, kPair = 9000, kFour = 5000;
+  constexpr double kSecondSums = 2070, kSplit = 1070, kSplitBytes = 7.15;
+  const int cluster = std::max(form.sharers(), splits);
+  const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.cols_per_cluster());
+  const int64_t clusters = wgmma_clusters(cluster, t.sm_count), before_last = ceil_div(tiles, clusters) - 1;
+  const auto rounds = static_cast<double>(before_last + 1);
+  const auto k_blocks = static_cast<double>(ceil_div(ceil_div(t.k, 64), splits));
+  const double loop = k_blocks * wgmma_k_block_cycles(form, t, t.sm_count);
+  const auto last_blocks = static_cast<double>((tiles - before_last * clusters) * cluster);
   const double tile_bytes = form.bm * form.bn * 4;
   const double storing = tile_bytes / kStoreBytes * (t.c_by_16_bytes ? 1 : kByElement) *
-                         (!t.c_across        ? 1
-                          : form.ping_pong() ? kAcrossPingPong
-                                             : kAcross);
-  double all = rounds * loop + (form.shares_b() ? kPair : 0);
+                         (t.c_across             ? (form.ping_pong() ? kAcrossPingPong : kAcross)
+                          : form.stores_narrow() ? kNarrowStore
+                                                 : 1);
+  double all = (rounds - 1) * loop + k_blocks * wgmma_k_block_cycles(form, t, last_blocks);
+  all += form.sharers() == 2 ? kPair : form.sharers() == 4 ? kFour : 0;
   if (form.ping_pong()) {
-    all += storing + (rounds > 1 ? rounds * std::max(storing - loop, 0.0) / 2 : 0);
+    all += storing + rounds * kTurn + (rounds > 1 ? rounds * std::max(storing - loop, 0.0) / 2 : 0);
   } else {
     all += storing * (form.deferred() ? 1 + (rounds - 1) * kShownOfDeferred : rounds / splits);
   }
@@ -102,11 +126,11 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
 // The height of a group, a power of two: the fewest lines of A and B that 16 blocks read together, the SMs of a GPC,
 // and, where tiles come in several rounds, half as much for what all blocks read.
 constexpr int wgmma_group(const WgmmaForm& form, int64_t tiles_m, int64_t tiles_n, int sm_count, int splits) {
-  const int blocks = form.shares_b() ? 2 : splits, workers = std::max(sm_count / blocks, 1);
+  const int blocks = std::max(form.sharers(), splits), workers = std::max(sm_count / blocks, 1);
   const auto lines = [&](int group, int together) {
     const int64_t rows = std::min(tiles_m, group + together / tiles_n);
     const int64_t cols = std::min(tiles_n, int64_t{together} / group + 1);
-    return rows * form.rows_per_cluster() + cols * form.bn;
+    return rows * form.rows_per_cluster() + cols * form.cols_per_cluster();
   };
   int best = 1;
   int64_t fewest = INT64_MAX;
@@ -127,7 +151,7 @@ constexpr WgmmaPlan wgmma_plan_form(int form, const WgmmaTask& t, int splits = 1
   plan.form = form;
   plan.splits = splits;
   plan.tiles_m = ceil_div(t.m, row.rows_per_cluster());
-  plan.tiles_n = ceil_div(t.n, row.bn);
+  plan.tiles_n = ceil_div(t.n, row.cols_per_cluster());
   plan.group = wgmma_group(row, plan.tiles_m, plan.tiles_n, t.sm_count, splits);
   plan.chains = ceil_div(ceil_div(t.k, splits), wgmma_longest_chain(t));
   return plan;

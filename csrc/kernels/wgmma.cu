@@ -1,19 +1,20 @@
 // wgmma: Hopper's own path (sm_90a). TMA fills a ring in shared memory, and wgmma multiplies straight from it.
 //
-// A block is persistent, one on each SM, and takes tiles of C in turn. Its 384 or 512 threads are warpgroups:
+// A block is persistent, one on each SM, and takes tiles of C in turn. Its 256 to 512 threads are warpgroups:
 //   warpgroup  role      registers   does
 //   0          producer  24 to 40    one thread asks TMA for the k-blocks of all the tiles, in order; for the first
 //                                    ones before it parts from the consumers
-//   1, 2, (3)  consumer  160 to 240  cooperative: its share of the rows of every tile; ping-pong: every other tile
+//   1, (2, 3)  consumer  160 to 240  cooperative: its share of the rows of every tile; ping-pong: every other tile
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
-//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done; in a pair, those of both
-//   pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's slice is here
-//   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done, in all blocks that load into
+//   it pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's slice is
+//   here named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued.
+//   Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
-//   named 1       256, split k only               the sums of both consumers are in shared memory
+//   named 1       128 a consumer, split k only    the sums of all consumers are in shared memory
 //   named 3 to 5  128, not deferred               all warps of consumer 0 to 2 have read the stage that they store from
 //
 // Storing a tile takes as long as the SM's store path makes it (about 32 bytes a clock). Ping-pong hides it behind the
@@ -22,9 +23,9 @@
 // bytes, through shared memory, since their code would be long: ping-pong has room for that, the others take what only
 // their warpgroup has read of the last stage, and give it back afterwards.
 //
-// Blocks work together in two ways. A pair, one below the other, shares its tile of B: where lines are no multiple of
-// 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of one tile, where there are few tiles; then each
-// adds up a slice of the columns, in the order of k.
+// Blocks work together in two ways. Two or four, one below the other, share their tile of B, and four in a square those
+// of A as well: where lines are no multiple of 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of
+// one tile, where there are few tiles; then each adds up a slice of the columns, in the order of k.
 //
 // Any product can be read the other way, C transposed as B^T A^T: then tiles are 256 x 128 and not 128 x 256, and an
 // operand whose lines run along k takes the side where any width does.
@@ -67,8 +68,7 @@ __device__ __forceinline__ void consume(const R& ring, const Schedule<R>& schedu
     if (R::kPingPong && k_blocks == 0) continue;  // an odd last tile leaves the other warpgroup an empty turn
     const Unit unit = schedule.unit_anew(u);
     const int row0 = unit.row0 + row_in_tile + 16 * warp;
-    // Narrow tiles gain more from little code than they lose by the way through shared memory.
-    if (R::BN > 96 && stores_directly(c)) {
+    if (!R::kStoresNarrow && stores_directly(c)) {
       ring.release(at.before());
       store_directly(c, acc, row0, unit.col0);
     } else if (R::kPingPong) {
@@ -145,32 +145,33 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
   const R ring = {static_cast<uint32_t>(__cvta_generic_to_shared(shared.data))};
   if (ring.base % kSwizzleAtomBytes != 0) __trap();  // the swizzle works on address bits
   const Schedule<R> schedule = {tiling};
+  const Asking<A, B, R> asking = {ring, map_a, map_b};
   int asked = 0;
   if (threadIdx.x == 0) {
 #pragma unroll
     for (int stage = 0; stage < R::kStages; ++stage) {
       ring.full(stage).init(1);
-      ring.empty(stage).init(4 * (R::kPingPong ? 1 : R::kConsumers) * (R::kShareB ? 2 : 1));
+      ring.empty(stage).init(4 * (R::kPingPong ? 1 : R::kConsumers) * R::kFillers);
     }
     if (R::kSplitK) ring.pieces().init(1);
     fence_mbarrier_init();
     // Here, and not in the producer's branch: the code behind a jump would have to come from memory first.
-    asked = ask_first<A, B>(ring, schedule, map_a, map_b);
+    asked = ask_first(asking, schedule);
   } else if (threadIdx.x == 32) {
     tma_prefetch_map(map_a);
     tma_prefetch_map(map_b);
     if constexpr (R::kDeferred) tma_prefetch_map(map_c);
   }
-  if constexpr (R::kShareB) {
+  if constexpr (R::kSharers > 1) {
     cluster_sync();
-    if (threadIdx.x == 0) ask_first_for_b<B>(ring, schedule, map_b, asked);
+    if (threadIdx.x == 0) ask_first_for_shared(asking, schedule, asked);
   } else {
     __syncthreads();
   }
   const int warpgroup = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / kGroupThreads, 0);  // uniform, so ptxas knows
   if (warpgroup == 0) {
     release_registers<R::kForm.producer_registers>();
-    if (threadIdx.x == 0) produce<A, B>(ring, schedule, map_a, map_b, asked);
+    if (threadIdx.x == 0) produce(asking, schedule, asked);
     if (R::kSplitK && splits > 1) cluster_sync();  // where the consumers meet, too
   } else {
     claim_registers<R::kForm.consumer_registers>();
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
   // Here, for all threads: in the consumers' branch it costs them registers.
   if constexpr (R::kDeferred) tma_store_wait_read();
   // What the other blocks still send here, arrivals or pieces, must find this block's shared memory.
-  if (R::kShareB || (R::kSplitK && splits > 1)) cluster_sync();
+  if (R::kSharers > 1 || (R::kSplitK && splits > 1)) cluster_sync();
 }
 
 template <class T, Lines A, Lines B, int FORM>
@@ -194,9 +195,9 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   using R = Ring<FORM>;
   CUtensorMap map_a = {}, map_b = {}, map_c = {};
   if (p.stream.footprint == nullptr) {
-    const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM>::kLinesOfBox);
+    const int error_a = tma_encode(&map_a, a, p.dtype, Loads<A, R::BM, R::kSharersA>::kLinesOfBox);
     if (error_a != cudaSuccess) return error_a;
-    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN, R::kShareB>::kLinesOfBox);
+    const int error_b = tma_encode(&map_b, b, p.dtype, Loads<B, R::BN, R::kSharersB>::kLinesOfBox);
     if (error_b != cudaSuccess) return error_b;
     const TmaView c = {p.c.data, p.n, p.m, p.m == 1 ? (p.n + 3) / 4 * 4 : p.c.row_stride};
     const int error_c = R::kDeferred ? tma_encode(&map_c, c, DType::kFloat32, 16) : cudaSuccess;
@@ -204,10 +205,10 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   }
   const Tiling tiling =
       make_tiling(plan.tiles_m, plan.tiles_n, plan.group, ceil_div(p.k, BK), plan.splits, plan.chains);
-  const int cluster = R::kShareB ? 2 : plan.splits;
+  const int cluster = R::kSharers > 1 ? R::kSharers : plan.splits;
   const int64_t tiles = plan.tiles_m * plan.tiles_n;
   // A block stays for all its tiles, but one that splits k with others has a single one.
-  const int64_t clusters = plan.splits > 1 ? tiles : std::min<int64_t>(device.sm_count / cluster, tiles);
+  const int64_t clusters = plan.splits > 1 ? tiles : std::min(wgmma_clusters(cluster, device.sm_count), tiles);
   return launch(
       wgmma_kernel<T, A, B, FORM>,
       {.blocks = clusters * cluster, .threads = R::kThreads, .shared_bytes = R::kSharedBytes, .cluster = cluster},

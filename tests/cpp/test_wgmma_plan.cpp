@@ -47,11 +47,11 @@ void the_fastest_on_132_sms() {
                          {256, 128256, 4096, "defer_128x256", "defer_128x256"},
                          {1024, 1024, 1024, "ping_64x128", "ping_64x128"},
                          {256, 1536, 1536, "ping_64x64", "ping_64x64"},
-                         {320, 3072, 10304, "ping_64x128", "ping_64x128"},
+                         {320, 3072, 10304, "coop_128x80^T", "coop_128x80^T"},
                          {32, 128256, 4096, "ping_64x256", "ping_64x256"},
                          {1536, 1536, 1536, "coop_128x144^T", "coop_128x144"},
-                         {512, 4096, 4096, "ping_128x128", "ping_128x128"},
-                         {4096, 4096, 512, "ping_128x128", "ping_128x112"},
+                         {512, 4096, 4096, "coop_128x128", "coop_128x128"},
+                         {4096, 4096, 512, "ping_128x128", "ping_128x128"},
                          {12160, 352, 2984, "coop_192x192", "coop_192x192"}}) {
     check_pins(pin, 132);
   }
@@ -60,24 +60,24 @@ void the_fastest_on_132_sms() {
 void other_numbers_of_sms() {
   // 4096^3 fills 4 rounds of 132 SMs with tiles of 128x256; 114 would need 5, as many clocks as 10 of 128x128, not 9.
   check_pins({4096, 4096, 4096, "ping_128x128", "ping_128x128"}, 114);
-  check_pins({1024, 1024, 1024, "coop_128x96^T", "coop_128x96"}, 114);   // 128 tiles of 128x64 would be two rounds
-  check_pins({1024, 1024, 1024, "coop_128x160^T", "ping_128x160"}, 60);  // 56 tiles: one round
-  check_pins({8192, 8192, 8192, "ping_128x192", "ping_128x192"}, 60);
+  check_pins({1024, 1024, 1024, "coop_128x80^T", "coop_128x80^T"}, 114);  // 128 tiles of 128x64 would be two rounds
+  check_pins({1024, 1024, 1024, "coop_128x160", "coop_128x160"}, 60);     // 56 tiles: one round
+  check_pins({8192, 8192, 8192, "ping_128x144^T", "ping_128x144"}, 60);
 }
 
 void a_form_gets_only_what_it_can() {
   CHECK(form_of(task(4096, 4096, 4096, 132, true, false)) == "ping_128x128", "deferred though C forbids it");
   for (const int64_t size : {1, 8, 100, 617, 1536, 4096, 20000}) {
-    for (const int64_t k : {1, 64, 1279, 1280, 8192, 8193, 16384, 70000}) {
+    for (const int64_t k : {1, 64, 1279, 1280, 2049, 8192, 8193, 16384, 70000}) {
       for (const bool along_k : {false, true}) {
-        for (const bool may_defer : {false, true}) {
-          const WgmmaTask t = task(size, size + 1, k, 132, along_k, may_defer);
-          const WgmmaPlan plan = wgmma_plan(t);
+        for (const int sms : {132, 60, 4, 1}) {
+          const bool may_defer = size % 8 != 0;
+          const WgmmaPlan plan = wgmma_plan(task(size, size + 1, k, sms, along_k, may_defer));
           const WgmmaForm& form = kWgmmaForms[plan.form];
-          CHECK(!form.deferred() || (may_defer && k >= kMinDeferredK), "%s", form.name);
+          CHECK(!form.deferred() || (may_defer && k >= kMinDeferredK && !plan.transposed), "%s", form.name);
           CHECK(form.splits_k() || (plan.chains == 1 && plan.splits == 1), "%s", form.name);
+          CHECK(form.sharers() <= sms, "%s on %d SMs", form.name, sms);
           const int64_t m = plan.transposed ? size + 1 : size, n = plan.transposed ? size : size + 1;
-          CHECK(!(form.deferred() && plan.transposed), "%s", form.name);
           CHECK(plan.tiles_m * form.rows_per_cluster() >= m && (plan.tiles_m - 1) * form.rows_per_cluster() < m, "%s",
                 form.name);
           CHECK(plan.tiles_n * form.bn >= n && (plan.tiles_n - 1) * form.bn < n, "%s", form.name);
@@ -90,10 +90,14 @@ void a_form_gets_only_what_it_can() {
 
 void chains_are_no_longer_than_those_of_cublas() {
   const auto longest = [](int64_t m, int64_t n, int64_t k) { return wgmma_longest_chain(task(m, n, k)); };
-  CHECK(longest(16, 256, 2048) == 2048 && longest(16, 256, 7168) == 1024, "16 tiles of 128x128 or fewer");
-  CHECK(longest(16, 4096, 4096) == 2048 && longest(1024, 512, 14336) == 2048, "33 tiles or fewer");
-  CHECK(longest(1024, 1024, 7168) == 7168 && longest(1024, 1024, 65536) == 7168, "66 tiles or fewer");
-  CHECK(longest(1536, 1024, 16383) >= 16383 && longest(1536, 1024, 16384) == 4096, "more");
+  // What cuBLAS's error on [0, 1] data gives away: sums of 4096 in pieces of 1450 with 1 to 8 tiles of 128x128, of 1990
+  // with 16, whole with 24 and more, ... (docs/log.md).
+  CHECK(longest(16, 256, 2048) == 2048 && longest(256, 512, 4096) == 1344, "8 tiles or fewer");
+  CHECK(longest(512, 512, 3072) == 3072 && longest(512, 512, 4096) == 1984, "22 tiles or fewer");
+  CHECK(longest(16, 4096, 6144) == 6144 && longest(1024, 512, 14336) == 3264, "33 tiles or fewer");
+  CHECK(longest(768, 768, 8192) == 8192 && longest(768, 768, 8200) == 3712, "44 tiles or fewer");
+  CHECK(longest(1024, 1024, 9216) == 9216 && longest(1024, 1024, 65536) == 3392, "66 tiles or fewer");
+  CHECK(longest(1536, 1024, 16384) == 16384 && longest(1536, 1024, 16385) == 4096, "more");
   int split = 0;
   while (!kWgmmaForms[split].splits_k()) ++split;
   const WgmmaPlan deep = wgmma_plan_form(split, task(4096, 4096, 20000));
@@ -102,9 +106,9 @@ void chains_are_no_longer_than_those_of_cublas() {
 }
 
 void k_is_split_where_tiles_are_few() {
-  for (const Pin& pin : {Pin{256, 256, 11520, "split_128x64/8", "split_128x64/8"},
+  for (const Pin& pin : {Pin{256, 256, 11520, "split_64x128/8", "split_64x128/8"},
                          {640, 960, 12160, "split_128x160/4", "split_128x160/4"},
-                         {320, 880, 14336, "split_128x96/4^T", "split_128x96/4"}}) {
+                         {320, 880, 14336, "split_64x128/3", "split_64x128/3"}}) {
     check_pins(pin, 132);
   }
   for (const int sms : {132, 114, 60}) {
@@ -119,11 +123,10 @@ void k_is_split_where_tiles_are_few() {
   }
 }
 
-void pairs_share_b_where_lines_straddle() {
-  CHECK(form_of(task(12352, 1064, 10040, 132, true, true, 16)) == "ping_128x192_pair", "%s",
-        form_of(task(12352, 1064, 10040, 132, true, true, 16)).c_str());
-  CHECK(form_of(task(8736, 1200, 4728, 132, true, true, 16)) == "defer_128x256_pair", "%s",
-        form_of(task(8736, 1200, 4728, 132, true, true, 16)).c_str());
+void blocks_share_tiles_where_lines_straddle() {
+  const auto straddling = [](int64_t m, int64_t n, int64_t k) { return form_of(task(m, n, k, 132, true, true, 16)); };
+  CHECK(straddling(12352, 1064, 10040) == "ping_128x192_square", "%s", straddling(12352, 1064, 10040).c_str());
+  CHECK(straddling(5952, 336, 6888) == "ping_128x192_quad", "%s", straddling(5952, 336, 6888).c_str());
 }
 
 void a_task_is_read_from_the_problem() {
@@ -162,10 +165,10 @@ void a_task_is_read_from_the_problem() {
 void a_group_is_for_the_blocks_of_a_gpc() {
   const auto group = [](const char* name, int64_t m, int64_t n, int splits = 1) {
     int form = 0;
-    while (name != std::string(kWgmmaForms[form].name)) ++form;
+    while (form + 1 < kWgmmaFormCount && name != std::string(kWgmmaForms[form].name)) ++form;
     return wgmma_plan_form(form, task(m, n, 4096), splits).group;
   };
-  CHECK(group("coop_128x160", 5120, 448) == 1, "3 columns of 160, 40 rows: %d", group("coop_128x160", 5120, 448));
+  CHECK(group("coop_128x144", 5120, 432) == 1, "3 columns of 144, 40 rows: %d", group("coop_128x144", 5120, 432));
   CHECK(group("ping_128x128", 512, 16384) == 4, "4 rows in all: %d", group("ping_128x128", 512, 16384));
   CHECK(group("ping_128x128", 2048, 2048) == 4, "two rounds: %d", group("ping_128x128", 2048, 2048));
   CHECK(group("ping_128x192", 8192, 8192) == 8, "many rounds: %d", group("ping_128x192", 8192, 8192));
@@ -194,7 +197,7 @@ int main() {
   a_form_gets_only_what_it_can();
   chains_are_no_longer_than_those_of_cublas();
   k_is_split_where_tiles_are_few();
-  pairs_share_b_where_lines_straddle();
+  blocks_share_tiles_where_lines_straddle();
   a_task_is_read_from_the_problem();
   a_group_is_for_the_blocks_of_a_gpc();
   division_is_a_multiplication();
