@@ -54,8 +54,7 @@ struct Ring {
            static_cast<int>(threadIdx.x) % kGroupThreads / 32 * StagedStore::kWarpBytes;
   }
 
-  // Those blocks, this one among them: the ranks of its column, then of the rest of its row. A column's are
-  // consecutive.
+  // The rank of the i-th of them: this block's column, whose ranks are consecutive, then the other one of its row.
   __device__ __forceinline__ static uint32_t filler(int i) {
     const int rank = static_cast<int>(__clusterRelativeBlockRank()), column0 = rank / kSharersB * kSharersB;
     if (kSharersA == 1) return i;

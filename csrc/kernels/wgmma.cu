@@ -8,10 +8,10 @@
 //
 //   barrier       arrivals                        its phase ends when
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
-//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done, in all blocks that load into
-//   it pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's slice is
-//   here named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued.
-//   Without
+//   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done, in each block that fills it
+//                 x blocks that fill it
+//   pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's slice is here
+//   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
 //   named 1       128 a consumer, split k only    the sums of all consumers are in shared memory
