@@ -1,6 +1,10 @@
 """Runs every rung's small gate cases under compute-sanitizer: out-of-bounds accesses and shared-memory races.
 
     python tests/sanitize.py [--tool memcheck racecheck synccheck initcheck] [--algo NAME ...]
+    python tests/sanitize.py --forms build/cmake/tests/cpp/test_wgmma_forms [--tool ...] [--jobs N]
+
+With --forms it is the tile forms of wgmma instead, of which the rung's small cases reach few: each in a process of its
+own, N side by side, since racecheck takes up to a minute for one that works in clusters.
 
 Exit status 0: every tool ran, every result was right, nothing was found. Needs a GPU and compute-sanitizer
 (part of the CUDA Toolkit).
@@ -15,7 +19,9 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.extend(str(directory) for directory in Path(__file__).resolve().parents[:2])
@@ -94,21 +100,50 @@ def to_gpu(x):
     return whole.as_strided(x.shape, x.stride(), x.storage_offset())
 
 
-def run_tool(sanitizer: str, tool: str, algos: list[str]) -> bool:
+def under(sanitizer: str, tool: str) -> list[str]:
     command = [sanitizer, "--tool", tool, "--error-exitcode", str(FOUND), "--print-limit", "20"]
-    command += ["--report-api-errors", "no"] if tool == "memcheck" else []
+    return command + (["--report-api-errors", "no"] if tool == "memcheck" else [])
+
+
+def verdict(status: int) -> str:
+    return {0: "clean", FOUND: "reported something", 1: "wrong results"}.get(status, f"exit status {status}")
+
+
+def run_tool(sanitizer: str, tool: str, algos: list[str]) -> bool:
+    command = under(sanitizer, tool)
     command += [sys.executable, str(Path(__file__).resolve()), "--child", "--algo", *algos]
     print(f"== {tool}", flush=True)
     status = subprocess.run(command, env=dict(os.environ, PYTORCH_NO_CUDA_MEMORY_CACHING="1"), check=False).returncode
-    verdict = {0: "clean", FOUND: "reported something", 1: "wrong results"}.get(status, f"exit status {status}")
-    print(f"== {tool}: {verdict}", flush=True)
+    print(f"== {tool}: {verdict(status)}", flush=True)
     return status == 0
+
+
+def run_forms(sanitizer: str, tool: str, test: Path, jobs: int) -> bool:
+    """Each form of `test`, built from tests/cpp/test_wgmma_forms.cpp, under the tool: a line for each, as they end."""
+    names = subprocess.run([test, "names"], check=True, capture_output=True, text=True).stdout.split()
+
+    def run(name: str) -> bool:
+        start = time.monotonic()
+        done = subprocess.run([*under(sanitizer, tool), test, "few", name], check=False, capture_output=True, text=True)
+        said = done.stdout.strip().splitlines()
+        checks = next((line for line in said if " checks, " in line), "no checks")
+        print(f"{tool} {name}: {verdict(done.returncode)}, {checks}, {time.monotonic() - start:.0f} s", flush=True)
+        if done.returncode != 0:
+            print(*said[:20], done.stderr, sep="\n", flush=True)
+        return done.returncode == 0
+
+    with ThreadPoolExecutor(jobs) as pool:
+        clean = list(pool.map(run, names))
+    print(f"== {tool}: {sum(clean)} of {len(clean)} forms clean", flush=True)
+    return all(clean)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tool", nargs="+", choices=TOOLS, default=["memcheck", "racecheck"])
     parser.add_argument("--algo", nargs="+", choices=[rung.name for rung in RUNGS], default=[r.name for r in RUNGS])
+    parser.add_argument("--forms", type=Path, metavar="TEST", help="the test_wgmma_forms that was built")
+    parser.add_argument("--jobs", type=int, default=8, help="forms side by side (8)")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     assert HALF_RUNGS, "csrc/kernels.def lists no kernel"
@@ -119,7 +154,10 @@ def main() -> int:
     if sanitizer is None:
         print("compute-sanitizer is not on the PATH; it comes with the CUDA Toolkit", file=sys.stderr)
         return 2
-    clean = [run_tool(sanitizer, tool, options.algo) for tool in options.tool]
+    if options.forms:
+        clean = [run_forms(sanitizer, tool, options.forms, options.jobs) for tool in options.tool]
+    else:
+        clean = [run_tool(sanitizer, tool, options.algo) for tool in options.tool]
     return 0 if all(clean) else 1
 
 
