@@ -25,19 +25,20 @@ struct WgmmaPlan {
 // 238 problems (docs/log.md). Where it does not cut, none is longer than 4096 behind k = 16384. Chains are added up in
 // FP32, in the order of k.
 struct WgmmaChainLimit {
-  int64_t parts;    // for C of at most 1 / parts as many tiles of 128x128 as there are SMs
+  int64_t tiles;    // for C of at most so many tiles of 128x128 where there are 132 SMs
   int64_t whole_k;  // up to which k is one chain
   int64_t longest;  // of the chains behind that
 };
 inline constexpr WgmmaChainLimit kWgmmaChainLimits[] = {
-    {16, 2048, 1344}, {6, 3072, 1984}, {4, 6144, 3264}, {3, 8192, 3712}, {2, 9216, 3392}, {0, 16384, 4096},
+    {14, 2048, 1344}, {22, 3072, 1984},  {33, 6144, 3264},         {44, 8192, 3712},
+    {66, 9216, 3392}, {99, 14336, 4096}, {INT32_MAX, 16384, 4096},
 };
 constexpr int64_t wgmma_longest_chain(const WgmmaTask& t) {
   const int64_t tiles = ceil_div(t.m, 128) * ceil_div(t.n, 128);
   for (const WgmmaChainLimit& limit : kWgmmaChainLimits) {
-    if (limit.parts * tiles <= t.sm_count) return t.k <= limit.whole_k ? limit.whole_k : limit.longest;
+    if (132 * tiles <= limit.tiles * t.sm_count) return t.k <= limit.whole_k ? limit.whole_k : limit.longest;
   }
-  return 0;
+  return kWgmmaChainLimits[0].longest;
 }
 
 // Clusters that an H200 has room for at a time, and with its proportions any device: the SMs of a GPC are no multiple
