@@ -42,6 +42,7 @@ struct WgmmaForm {
   }
   constexpr int sharers() const { return sharers_a() * sharers_b(); }
   constexpr bool splits_k() const { return cluster == Cluster::kSplitK; }
+  constexpr int blocks_per_cluster(int splits) const { return splits_k() ? splits : sharers(); }
   // Tiles of few columns are stored through shared memory, since they gain more from little code than they lose by it.
   constexpr bool stores_narrow() const { return bn <= 96 && !splits_k(); }
   constexpr int rows_per_group() const { return ping_pong() ? bm : bm / consumers; }

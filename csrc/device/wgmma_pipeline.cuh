@@ -56,8 +56,8 @@ struct Ring {
 
   // The rank of the i-th of them: this block's column, whose ranks are consecutive, then the other one of its row.
   __device__ __forceinline__ static uint32_t filler(int i) {
-    const int rank = static_cast<int>(__clusterRelativeBlockRank()), column0 = rank / kSharersB * kSharersB;
     if (kSharersA == 1) return i;
+    const int rank = Schedule<Ring>::rank(), column0 = rank / kSharersB * kSharersB;
     return i < kSharersB ? column0 + i : (rank + kSharersB) % kSharers;
   }
 

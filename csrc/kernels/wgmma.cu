@@ -205,7 +205,7 @@ int launch_form(const GemmProblem& p, const DeviceInfo& device, const WgmmaPlan&
   }
   const Tiling tiling =
       make_tiling(plan.tiles_m, plan.tiles_n, plan.group, ceil_div(p.k, BK), plan.splits, plan.chains);
-  const int cluster = R::kSharers > 1 ? R::kSharers : plan.splits;
+  const int cluster = R::kForm.blocks_per_cluster(plan.splits);
   const int64_t tiles = plan.tiles_m * plan.tiles_n;
   // A block stays for all its tiles, but one that splits k with others has a single one.
   const int64_t clusters = plan.splits > 1 ? tiles : std::min(wgmma_clusters(cluster, device.sm_count), tiles);

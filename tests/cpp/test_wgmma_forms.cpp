@@ -2,7 +2,8 @@
 // bit for bit. Told of few SMs, the kernel starts few blocks, and each gets several tiles. Also what to give to
 // compute-sanitizer: tests/sanitize.py reaches only the forms that its small problems get.
 //
-//   test_wgmma_forms [few] [FORM]     few: a third of the checks, none of a long k; FORM: that one alone
+//   test_wgmma_forms [few] [FORM]     that form alone; few: FP16, A row-major, one reading of each layout, no long k
+//   test_wgmma_forms names            the forms, one a line
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -167,6 +167,7 @@ void a_group_is_for_the_blocks_of_a_gpc() {
   const auto group = [](const char* name, int64_t m, int64_t n, int splits = 1) {
     int form = 0;
     while (form + 1 < kWgmmaFormCount && name != std::string(kWgmmaForms[form].name)) ++form;
+    CHECK(name == std::string(kWgmmaForms[form].name), "%s is no form", name);
     return wgmma_plan_form(form, task(m, n, 4096), splits).group;
   };
   CHECK(group("coop_128x144", 5120, 432) == 1, "3 columns of 144, 40 rows: %d", group("coop_128x144", 5120, 432));
