@@ -1,6 +1,6 @@
 // Every tile form of wgmma by itself, on a GPU of compute capability 9.0: whole numbers, so that results are compared
-// bit for bit. Told of few SMs, the kernel starts few blocks, and each gets several tiles. Also what to give to
-// compute-sanitizer: tests/sanitize.py reaches only the forms that its small problems get.
+// bit for bit. Told of few SMs, the kernel starts few blocks, and each gets several tiles. Also what
+// tests/sanitize.py --forms runs: the small problems of the rung itself reach few forms.
 //
 //   test_wgmma_forms [few] [FORM]     that form alone; few: FP16, A row-major, one reading of each layout, no long k
 //   test_wgmma_forms names            the forms, one a line
