@@ -57,18 +57,23 @@ struct Schedule {
     const bool last = (group + 1) * tiling.group >= tiling.tiles_m;
     const int col = (last ? tiling.by_last_column : tiling.by_column).quotient(in_group);
     const int row = group * tiling.group + in_group - col * (last ? tiling.last_group : tiling.group);
-    const int k_block0 = R::kSplitK ? rank() * tiling.k_blocks_per_split : 0;
+    const int k_block0 = R::kSplitK ? piece() * tiling.k_blocks_per_split : 0;
     const int k_blocks =
         R::kSplitK ? max(min(tiling.k_blocks - k_block0, tiling.k_blocks_per_split), 0) : tiling.k_blocks;
     return {(R::kSharersB * row + rank_m()) * R::BM, (R::kSharersA * col + rank_n()) * R::BN, k_block0,
             exists(u) ? k_blocks : 0};
   }
 
-  // Of this block in its cluster.
+  // Of this block in its cluster: those that share come one after the other, column by column, then the next piece of
+  // k.
   __device__ __forceinline__ static int rank() { return static_cast<int>(__clusterRelativeBlockRank()); }
-  // The same among those below each other, and among those beside each other.
+  __device__ __forceinline__ static int piece() { return R::kSplitK ? rank() / R::kSharers : 0; }
+  __device__ __forceinline__ static int first_sharer() { return piece() * R::kSharers; }
+  // Among those below each other, and among those beside each other.
   __device__ __forceinline__ static int rank_m() { return R::kSharersB > 1 ? rank() % R::kSharersB : 0; }
-  __device__ __forceinline__ static int rank_n() { return R::kSharersA > 1 ? rank() / R::kSharersB : 0; }
+  __device__ __forceinline__ static int rank_n() {
+    return R::kSharersA > 1 ? (rank() - first_sharer()) / R::kSharersB : 0;
+  }
 
  private:
   // Clusters work as one. Without them a block is a cluster of its own.

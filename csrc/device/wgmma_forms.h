@@ -9,15 +9,15 @@ enum class Store {
   kAtOnce,    // its share of the rows; the tensor cores idle meanwhile
   kDeferred,  // its share of the rows; most of it waits in registers for the next tile's main loop (wgmma_store.cuh)
   kPingPong,  // all of it; the other warpgroup multiplies its own tile meanwhile
+  kSplitK,    // its share of the rows, of a piece of k: up to 8 blocks have a tile, and each adds up a slice of columns
 };
 
-// What the blocks of a cluster do for each other.
+// What the blocks of a cluster share; where k is split, those that have the same piece of it.
 enum class Cluster {
   kNone,
   kPair,    // two blocks, one below the other: each asks for half of their tile of B, and both get it
   kQuad,    // the same among four, by quarters
   kSquare,  // two by two blocks: those beside each other share their tile of A as well
-  kSplitK,  // up to 8 blocks on one tile: each multiplies a piece of k, then each adds up a slice of the columns
 };
 
 // Of shared memory, that a warpgroup stores from: 64 rows x 32 columns of C at a time.
@@ -41,8 +41,8 @@ struct WgmmaForm {
     return cluster == Cluster::kQuad ? 4 : cluster == Cluster::kPair || cluster == Cluster::kSquare ? 2 : 1;
   }
   constexpr int sharers() const { return sharers_a() * sharers_b(); }
-  constexpr bool splits_k() const { return cluster == Cluster::kSplitK; }
-  constexpr int blocks_per_cluster(int splits) const { return splits_k() ? splits : sharers(); }
+  constexpr bool splits_k() const { return store == Store::kSplitK; }
+  constexpr int blocks_per_cluster(int splits) const { return splits * sharers(); }
   // Tiles of few columns are stored through shared memory, since they gain more from little code than they lose by it.
   constexpr bool stores_narrow() const { return bn <= 96 && !splits_k(); }
   constexpr int rows_per_group() const { return ping_pong() ? bm : bm / consumers; }
@@ -61,7 +61,8 @@ struct WgmmaForm {
   }
   // Whether they can: behind the pieces there is room to store from (wgmma_staged_store.cuh).
   constexpr bool splits_into(int splits) const {
-    return splits == 1 || (splits_k() && pieces_bytes(splits) + consumers * kStagedBytes <= ring_bytes());
+    return splits == 1 || (splits_k() && blocks_per_cluster(splits) <= 8 &&
+                           pieces_bytes(splits) + consumers * kStagedBytes <= ring_bytes());
   }
 };
 
@@ -100,13 +101,17 @@ inline constexpr WgmmaForm kWgmmaForms[] = {
     {"coop_128x128_quad", 128, 128, 2, Store::kAtOnce, Cluster::kQuad, 7, 40, 232},
     {"ping_128x192_square", 128, 192, 2, Store::kPingPong, Cluster::kSquare, 5, 24, 240},
     {"coop_128x160_square", 128, 160, 2, Store::kAtOnce, Cluster::kSquare, 5, 40, 232},
-    {"split_128x192", 128, 192, 2, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
-    {"split_128x160", 128, 160, 2, Store::kAtOnce, Cluster::kSplitK, 5, 40, 232},
-    {"split_128x128", 128, 128, 2, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
-    {"split_128x96", 128, 96, 2, Store::kAtOnce, Cluster::kSplitK, 7, 40, 232},
-    {"split_128x64", 128, 64, 2, Store::kAtOnce, Cluster::kSplitK, 9, 40, 232},
-    {"split_64x128", 64, 128, 1, Store::kAtOnce, Cluster::kSplitK, 9, 40, 232},
-    {"split_64x64", 64, 64, 1, Store::kAtOnce, Cluster::kSplitK, 13, 40, 232},
+    {"split_128x192", 128, 192, 2, Store::kSplitK, Cluster::kNone, 5, 40, 232},
+    {"split_128x160", 128, 160, 2, Store::kSplitK, Cluster::kNone, 5, 40, 232},
+    {"split_128x128", 128, 128, 2, Store::kSplitK, Cluster::kNone, 7, 40, 232},
+    {"split_128x96", 128, 96, 2, Store::kSplitK, Cluster::kNone, 7, 40, 232},
+    {"split_128x64", 128, 64, 2, Store::kSplitK, Cluster::kNone, 9, 40, 232},
+    {"split_64x128", 64, 128, 1, Store::kSplitK, Cluster::kNone, 9, 40, 232},
+    {"split_64x64", 64, 64, 1, Store::kSplitK, Cluster::kNone, 13, 40, 232},
+    {"split_128x192_pair", 128, 192, 2, Store::kSplitK, Cluster::kPair, 5, 40, 232},
+    {"split_128x128_pair", 128, 128, 2, Store::kSplitK, Cluster::kPair, 7, 40, 232},
+    {"split_128x128_quad", 128, 128, 2, Store::kSplitK, Cluster::kQuad, 7, 40, 232},
+    {"split_128x128_square", 128, 128, 2, Store::kSplitK, Cluster::kSquare, 7, 40, 232},
 };
 inline constexpr int kWgmmaFormCount = sizeof(kWgmmaForms) / sizeof(kWgmmaForms[0]);
 

@@ -17,7 +17,7 @@ constexpr int kBlockOf64Bytes = TileWalk<Lines::kAlongK>::kPer64MnBytes;
 constexpr int kSharedBytesPerBlock = 232448;
 
 // A form, and what lies where in shared memory: the stages of A, those of B, C on its way out, the full barriers, the
-// empty ones, one more where k is split.
+// empty ones, those of slices where k is split.
 template <int FORM>
 struct Ring {
   static constexpr WgmmaForm kForm = kWgmmaForms[FORM];
@@ -34,7 +34,8 @@ struct Ring {
   // Of a warp, for C on its way out. Other forms take a stage: ping-pong has a use for all of them meanwhile.
   static constexpr int kWarpCBytes = kDeferred ? DeferredStore::kWarpBytes : kPingPong ? StagedStore::kWarpBytes : 0;
   static constexpr int kCBytes = 4 * kConsumers * kWarpCBytes;
-  static constexpr int kSharedBytes = kRingBytes + kStages * 2 * 8 + kCBytes + (kSplitK ? 8 : 0);
+  static constexpr int kSliceBarriers = kSplitK ? (BN / 16 + 1) / 2 : 0;  // slices of a block, if there are two
+  static constexpr int kSharedBytes = kRingBytes + (2 * kStages + kSliceBarriers) * 8 + kCBytes;
   static_assert(kRows % kWgmmaM == 0 && BN % 16 == 0, "wgmma is 64 rows, stores are 16 columns");
   static_assert(kSharedBytes <= kSharedBytesPerBlock, "the ring must fit");
   static_assert(kGroupThreads * (kForm.producer_registers + kConsumers * kForm.consumer_registers) <= 65536);
@@ -46,7 +47,7 @@ struct Ring {
   __device__ __forceinline__ uint32_t c(int warp) const { return base + kRingBytes + warp * kWarpCBytes; }
   __device__ __forceinline__ Mbarrier full(int stage) const { return {base + kRingBytes + kCBytes + 8 * stage}; }
   __device__ __forceinline__ Mbarrier empty(int stage) const { return full(kStages + stage); }
-  __device__ __forceinline__ Mbarrier pieces() const { return full(2 * kStages); }  // of k, from other blocks
+  __device__ __forceinline__ Mbarrier slice(int i) const { return full(2 * kStages + i); }  // SplitSum
 
   // A part of a stage that only this warp reads, once its warpgroup has: the first lines of its rows of A.
   __device__ __forceinline__ uint32_t of_warp(int stage, int row_in_tile) const {
@@ -56,9 +57,10 @@ struct Ring {
 
   // The rank of the i-th of them: this block's column, whose ranks are consecutive, then the other one of its row.
   __device__ __forceinline__ static uint32_t filler(int i) {
-    if (kSharersA == 1) return i;
-    const int rank = Schedule<Ring>::rank(), column0 = rank / kSharersB * kSharersB;
-    return i < kSharersB ? column0 + i : (rank + kSharersB) % kSharers;
+    const int first = Schedule<Ring>::first_sharer();
+    if (kSharersA == 1) return first + i;
+    const int place = Schedule<Ring>::rank() - first;
+    return first + (i < kSharersB ? place / kSharersB * kSharersB + i : (place + kSharersB) % kSharers);
   }
 
   // By all lanes of each consuming warp: this warp has read the stage, and who fills it may do so again.
@@ -122,12 +124,12 @@ struct Asking {
   __device__ __forceinline__ void load_a(const Unit& unit, int kb, int stage) const {
     constexpr int kFirstRow = R::kSharersA > 1 ? 1 + (1 << R::kSharersB) : 1;  // of two columns: the blocks of a row
     LoadsA::load(ring.a(stage), map_a, unit.row0, (unit.k_block0 + kb) * BK, ring.full(stage), Schedule<R>::rank_n(),
-                 kFirstRow << Schedule<R>::rank_m());
+                 kFirstRow << (Schedule<R>::first_sharer() + Schedule<R>::rank_m()));
   }
   __device__ __forceinline__ void load_b(const Unit& unit, int kb, int stage) const {
     constexpr int kFirstColumn = (1 << R::kSharersB) - 1;
     LoadsB::load(ring.b(stage), map_b, unit.col0, (unit.k_block0 + kb) * BK, ring.full(stage), Schedule<R>::rank_m(),
-                 kFirstColumn << R::kSharersB * Schedule<R>::rank_n());
+                 kFirstColumn << (Schedule<R>::first_sharer() + R::kSharersB * Schedule<R>::rank_n()));
   }
 };
 

@@ -44,7 +44,7 @@ constexpr int64_t wgmma_longest_chain(const WgmmaTask& t) {
 // Clusters that an H200 has room for at a time, and with its proportions any device: the SMs of a GPC are no multiple
 // of 3, 4 or 8.
 constexpr int64_t wgmma_clusters(int blocks, int sm_count) {
-  constexpr int kOf132[] = {0, 132, 66, 36, 30, 0, 0, 0, 15};
+  constexpr int kOf132[] = {0, 132, 66, 36, 30, 0, 16, 0, 15};
   return int64_t{kOf132[blocks]} * sm_count / 132;
 }
 
@@ -57,80 +57,94 @@ constexpr bool wgmma_form_can(const WgmmaForm& form, const WgmmaTask& t) {
   return form.splits_k() || t.k <= wgmma_longest_chain(t);
 }
 
-// Whether it can, and should. k is split for a single round of tiles, in pieces of some length.
+// Whether it can, and should. k is split for a single round of tiles, in pieces of some length; what can split it and
+// does not is for chains.
 constexpr bool wgmma_form_suits(const WgmmaForm& form, const WgmmaTask& t, int splits = 1) {
   if (!wgmma_form_can(form, t) || !form.splits_into(splits)) return false;
-  const int64_t tiles = ceil_div(t.m, form.bm) * ceil_div(t.n, form.bn);
-  return splits == 1 || (tiles <= wgmma_clusters(splits, t.sm_count) && t.k >= splits * int64_t{256});
+  if (splits == 1) return !form.splits_k() || t.k > wgmma_longest_chain(t);
+  const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.cols_per_cluster());
+  return tiles <= wgmma_clusters(form.blocks_per_cluster(splits), t.sm_count) && t.k >= splits * int64_t{256};
 }
 
 // How many times as much a line of 64 elements costs L2 where it lies across two of its lines of 128 bytes. With starts
 // at odd multiples of 16 bytes the halves do not even end with sectors of 32 bytes.
 constexpr double wgmma_straddling(const WgmmaLines& lines) {
-  return lines.aligned == 16 ? 2.1 : lines.aligned == 32 ? 1.13 : lines.aligned == 64 ? 1.08 : 1;
+  return lines.aligned == 16 ? 1.85 : lines.aligned == 32 ? 1.47 : lines.aligned == 64 ? 1.12 : 1;
+}
+
+// A chip that multiplies for a third of a millisecond is held back by its power. Then the width of a tile matters
+// less, and what is not a multiply-add more.
+constexpr bool wgmma_is_long(const WgmmaTask& t) {
+  return static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > 1e11;
 }
 
 // Clocks that a tile's 64 k take while so many blocks are at work: those of the multiply-adds, a little more for a
 // narrow tile, or those of the bytes that it asks L2 for, of which there are more where lines straddle or boxes of 64
-// columns stand out over the tile, and fewer where blocks share them; and never less than a wgmma's own way. A chip
-// that multiplies for half a millisecond is held back by its power, for which the width of a tile matters less.
-constexpr double wgmma_k_block_cycles(const WgmmaForm& form, const WgmmaTask& t, double blocks) {
-  constexpr double kMultiplyAdds = 1907, kNarrow = 17, kLeast = 280;
-  constexpr double kLong = 2e11, kPowerAllows = 1700, kNarrowPower = 2;
-  constexpr double kL2Bytes = 54.4, kFewer = 0.71, kStandsOut = 2.64, kTwoAsk = 0.52, kFourAsk = 0.4;
+// columns stand out over the tile, and fewer where blocks share them; and never less than a wgmma's own way. L2 gives
+// a block more when fewer are at work, and less where they read different pieces of k.
+constexpr double wgmma_k_block_cycles(const WgmmaForm& form, const WgmmaTask& t, int splits, double blocks) {
+  constexpr double kMultiplyAdds = 1970, kNarrow = 20, kLeast = 263;
+  constexpr double kPowerAllows = 1750, kNarrowLong = 2.2;
+  constexpr double kL2Bytes = 53.3, kFewer = 0.4, kSplitL2Bytes = 42.1, kFewerSplit = 1.57;
+  constexpr double kStandsOut = 1.56, kAsk = 0.58, kTwoAskSplit = 0.72, kFourAskSplit = 0.5;
   const double products = form.bm * form.bn * 64;
-  const bool is_long = static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > kLong;
-  const double multiplying = is_long ? products / kPowerAllows * (1 + kNarrowPower / form.bn)
-                                     : products / kMultiplyAdds * (1 + kNarrow / form.bn);
+  const double multiplying = wgmma_is_long(t) ? products / kPowerAllows * (1 + kNarrowLong / form.bn)
+                                              : products / kMultiplyAdds * (1 + kNarrow / form.bn);
   const int stands_out = t.b.along_k ? 0 : form.b_columns() - form.bn;
-  const auto asks = [](const WgmmaLines& lines, int sharers) {
-    return lines.aligned == 128 || sharers == 1 ? 1 : sharers == 2 ? kTwoAsk : kFourAsk;
+  const auto asks = [&](const WgmmaLines& lines, int sharers) {
+    if (splits > 1) return sharers == 1 ? 1 : sharers == 2 ? kTwoAskSplit : kFourAskSplit;
+    return lines.aligned == 128 || sharers == 1 ? 1 : kAsk;
   };
   const double lines = form.bm * wgmma_straddling(t.a) * asks(t.a, form.sharers_a()) +
                        (form.bn + stands_out * kStandsOut) * wgmma_straddling(t.b) * asks(t.b, form.sharers_b());
-  const double l2_bytes = kL2Bytes * (1 + kFewer * (1 - blocks / t.sm_count));
+  const double idle = 1 - blocks / t.sm_count;
+  const double l2_bytes = splits > 1 ? kSplitL2Bytes * (1 + kFewerSplit * idle) : kL2Bytes * (1 + kFewer * idle);
   return std::max({multiplying, lines * 128 / l2_bytes, kLeast});
 }
 
 // The model, in clocks. A block, or a cluster of them, does ceil(tiles / clusters) tiles, the last ones of them beside
-// fewer others. Storing a tile takes one for 21 bytes, longer across the lines of C, through shared memory or by
-// element, of which shows: all, or a twelfth where it is deferred, or, where another warpgroup multiplies, that of the
-// last tile and what is longer than the other's main loop. The constants are fitted to the times of every form at 1100
-// problems on an H200 (docs/log.md).
+// fewer others. Storing a tile takes one for 17 bytes, longer across the lines of C, through shared memory or by
+// element, of which shows: all, or a tenth where it is deferred, or, where another warpgroup multiplies, that of the
+// last tile and what is longer than the other's main loop. The constants are fitted to the times of every form at 1030
+// problems, and at 145 long ones to those in rounds with cuBLAS, on an H200 (docs/log.md).
 constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int splits = 1) {
-  constexpr double kStoreBytes = 21.4, kByElement = 2, kAcross = 1.49, kAcrossPingPong = 2.35, kNarrowStore = 1.55;
-  constexpr double kShownOfDeferred = 0.08, kTurn = 179, kPair = 9000, kFour = 5000;
-  constexpr double kSecondSums = 2070, kSplit = 1070, kSplitBytes = 7.15;
+  constexpr double kStoreBytes = 16.9, kByElement = 2, kAcross = 1.51, kAcrossPingPong = 2.27;
+  constexpr double kNarrow = 1.36, kNarrowPingPong = 2.9;
+  constexpr double kShownOfDeferred = 0.1, kTurn = 356, kPair = 13500, kFour = 4550, kLongRest = 1.4, kLongEven = 0.97;
+  constexpr double kSecondSums = 370, kSplit = 300, kSplitBytes = 7.4, kSplitSharers = 2100;
   const int cluster = form.blocks_per_cluster(splits);
   const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.cols_per_cluster());
   const int64_t clusters = wgmma_clusters(cluster, t.sm_count), before_last = ceil_div(tiles, clusters) - 1;
   const auto rounds = static_cast<double>(before_last + 1);
   const auto k_blocks = static_cast<double>(ceil_div(ceil_div(t.k, 64), splits));
-  const double loop = k_blocks * wgmma_k_block_cycles(form, t, t.sm_count);
+  const double loop = k_blocks * wgmma_k_block_cycles(form, t, splits, t.sm_count);
   const auto last_blocks = static_cast<double>((tiles - before_last * clusters) * cluster);
+  const double loops = (rounds - 1) * loop + k_blocks * wgmma_k_block_cycles(form, t, splits, last_blocks);
   const double tile_bytes = form.bm * form.bn * 4;
   const double storing = tile_bytes / kStoreBytes * (t.c_by_16_bytes ? 1 : kByElement) *
                          (t.c_across             ? (form.ping_pong() ? kAcrossPingPong : kAcross)
-                          : form.stores_narrow() ? kNarrowStore
+                          : form.stores_narrow() ? (form.ping_pong() ? kNarrowPingPong : kNarrow)
                                                  : 1);
-  double all = (rounds - 1) * loop + k_blocks * wgmma_k_block_cycles(form, t, last_blocks);
-  all += form.sharers() == 2 ? kPair : form.sharers() == 4 ? kFour : 0;
+  double rest = form.sharers() == 1 ? 0 : form.splits_k() ? kSplitSharers : form.sharers() == 2 ? kPair : kFour;
   if (form.ping_pong()) {
-    all += storing + rounds * kTurn + (rounds > 1 ? rounds * std::max(storing - loop, 0.0) / 2 : 0);
+    rest += storing + rounds * kTurn + (rounds > 1 ? rounds * std::max(storing - loop, 0.0) / 2 : 0);
   } else {
-    all += storing * (form.deferred() ? 1 + (rounds - 1) * kShownOfDeferred : rounds / splits);
+    rest += storing * (form.deferred() ? 1 + (rounds - 1) * kShownOfDeferred : rounds / splits);
   }
-  if (form.splits_k()) all += rounds * kSecondSums + (splits > 1 ? kSplit + tile_bytes / kSplitBytes : 0);
-  return all;
+  if (form.splits_k()) rest += rounds * kSecondSums + (splits > 1 ? kSplit + tile_bytes / kSplitBytes : 0);
+  if (!wgmma_is_long(t)) return loops + rest;
+  const bool even = form.ping_pong() && form.sharers() == 1 && form.bm == form.bn;  // measured, not explained
+  return (loops + kLongRest * rest) * (even ? kLongEven : 1);
 }
 
 // The height of a group, a power of two: the fewest lines of A and B that 16 blocks read together, the SMs of a GPC,
 // and, where tiles come in several rounds, half as much for what all blocks read.
 constexpr int wgmma_group(const WgmmaForm& form, int64_t tiles_m, int64_t tiles_n, int sm_count, int splits) {
-  const int blocks = form.blocks_per_cluster(splits), workers = std::max(sm_count / blocks, 1);
-  const auto lines = [&](int group, int together) {
+  const int blocks = form.blocks_per_cluster(splits);
+  const int64_t workers = std::max<int64_t>(wgmma_clusters(blocks, sm_count), 1);
+  const auto lines = [&](int group, int64_t together) {
     const int64_t rows = std::min(tiles_m, group + together / tiles_n);
-    const int64_t cols = std::min(tiles_n, int64_t{together} / group + 1);
+    const int64_t cols = std::min(tiles_n, together / group + 1);
     return rows * form.rows_per_cluster() + cols * form.cols_per_cluster();
   };
   int best = 1;

@@ -1,9 +1,10 @@
-// k in pieces, one in each block of a cluster: what the blocks have of a tile of C is added up through each other's
+// k in pieces, one in each block that a cluster has for a tile: what they have of it is added up through each other's
 // shared memory, in the order of k. Every block adds up and stores its own slices of the columns.
 #pragma once
 #include "tile_schedule.cuh"
 #include "tma.cuh"
 #include "wgmma_staged_store.cuh"
+#include "wgmma_store.cuh"
 
 namespace tcgemm {
 
@@ -12,18 +13,24 @@ namespace tcgemm {
 // block by block without this one; at the end is room to store from.
 template <class R>
 struct SplitSum {
-  static constexpr int kSlices = R::BN / 16;  // block `rank` adds up those from rank kSlices / splits on
+  static constexpr int kSlices = R::BN / 16;  // the block of a piece adds up those from piece kSlices / splits on
   static constexpr int kAdders = R::kConsumers * kGroupThreads;
   static constexpr int kFourBytes = kAdders * 16, kSliceBytes = 2 * kFourBytes;  // four registers, eight
   static constexpr int kBarrier = 1;                                             // of the threads that add
 
   R ring;
-  int rank, splits;
+  int piece, splits;
   Divisor by_splits;
 
-  // Sends what this block has of the others' slices, and waits for what they have of its own. Before and behind it the
-  // cluster meets: first until no ring is read any more, at last until no copy is under way.
-  __device__ __forceinline__ void exchange(const float (&acc)[R::BN / 2]) const {
+  // Sends what this block has of the others' slices. Before that the cluster meets, since the rings are read until
+  // then.
+  __device__ __forceinline__ void send(const float (&acc)[R::BN / 2]) const {
+    if (R::kSharers > 1) {
+      cluster_arrive();  // and the stages that this block gave back to others have arrived there
+    } else {
+      cluster_arrive_relaxed();
+    }
+    named_barrier_sync(kBarrier, kAdders);
 #pragma unroll
     for (int slice = 0; slice < kSlices; ++slice) {
 #pragma unroll
@@ -33,53 +40,78 @@ struct SplitSum {
       }
     }
     fence_shared_for_tma();
+    cluster_wait();
     named_barrier_sync(kBarrier, kAdders);
-    if (threadIdx.x == kGroupThreads) send();
-    ring.pieces().wait(0);
+    if (threadIdx.x / 32 == kGroupThreads / 32) copy_slices();
   }
 
-  // Adds up this block's slices, and stores them. The tile starts at (row0, col0) for this warp.
+  // Adds up this block's slices as they come, and stores them. The tile starts at (row0, col0) for this warp.
   __device__ __forceinline__ void store(const WgmmaResult& c, int64_t row0, int64_t col0) const {
+    const int mine = first_slice(piece), count = slices_of(piece);
+    if (stores_directly(c)) {
+      LanePlace place = lane_place(c, row0, col0 + 16 * mine + four_neighbours_column(), 16 * count);
+#pragma unroll 1
+      for (int i = 0; i < count; ++i) {
+        float sum[8] = {};
+        add_up(sum, i, mine, count);
+        store_columns<0, 1>(c, place, sum);
+        place.at += 16;
+        place.cols[0] -= 16;
+        place.cols[1] -= 16;
+      }
+      return;
+    }
     // Behind the pieces: the copy engine may still be sending those that have gone out.
     constexpr int kBehind = R::kRingBytes - R::kConsumers * kStagedBytes;
     const int warp = static_cast<int>(threadIdx.x) / 32 - 4;
     const StagedStore result = {c, ring.base + kBehind + warp * StagedStore::kWarpBytes};
-    const int mine = first_slice(rank), end = first_slice(rank + 1);
 #pragma unroll 1
-    for (int slice = mine; slice < end; ++slice) {
+    for (int i = 0; i < count; ++i) {
       float sum[1][8] = {};
-      for (int from = 0; from < splits; ++from) {
-        const int at = from == rank ? slice * kSliceBytes : place_of(from, rank) + (slice - mine) * kSliceBytes;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const auto x = load_shared_16<Vec<float, 4>>(of_thread(at + half * kFourBytes));
-#pragma unroll
-          for (int e = 0; e < 4; ++e) sum[0][4 * half + e] += x.v[e];
-        }
-      }
-      result.store(sum, row0, col0 + 16 * slice);
+      add_up(sum[0], i, mine, count);
+      result.store(sum, row0, col0 + 16 * (mine + i));
     }
   }
 
  private:
-  __device__ __forceinline__ int first_slice(int block) const { return by_splits.quotient(block * kSlices); }
-  __device__ __forceinline__ int slices_of(int block) const { return first_slice(block + 1) - first_slice(block); }
+  // sum += what the blocks have, in the order of k, of the i-th of this block's `count` slices, the first of which is
+  // `mine`. Waits for what comes in.
+  __device__ __forceinline__ void add_up(float (&sum)[8], int i, int mine, int count) const {
+    ring.slice(i).wait(0);
+    for (int from = 0; from < splits; ++from) {
+      const uint32_t at = of_thread(((from == piece ? mine : came_in(from, piece, count)) + i) * kSliceBytes);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const auto x = load_shared_16<Vec<float, 4>>(at + half * kFourBytes);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[4 * half + e] += x.v[e];
+      }
+    }
+  }
+
+  __device__ __forceinline__ int first_slice(int p) const { return by_splits.quotient(p * kSlices); }
+  __device__ __forceinline__ int slices_of(int p) const { return first_slice(p + 1) - first_slice(p); }
   __device__ __forceinline__ uint32_t of_thread(int place) const {
     return ring.base + place + (static_cast<int>(threadIdx.x) - kGroupThreads) * 16;
   }
-  // Where the slices lie, at block `to`, that came from block `from`.
-  __device__ __forceinline__ int place_of(int from, int to) const {
-    return (kSlices + (from < to ? from : from - 1) * slices_of(to)) * kSliceBytes;
+  // Where they lie, in slices, at the block of piece `to`, which adds up `count`, that came from that of piece `from`.
+  __device__ __forceinline__ static int came_in(int from, int to, int count) {
+    return kSlices + (from < to ? from : from - 1) * count;
   }
 
-  __device__ __forceinline__ void send() const {
-    ring.pieces().arrive_expect_bytes((splits - 1) * slices_of(rank) * kSliceBytes);
+  // By one warp, a lane for each other block: shared out among warps it took longer. Slices have barriers of their own,
+  // so that the first ones are added up while the others are on their way.
+  __device__ __forceinline__ void copy_slices() const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    if (lane < slices_of(piece)) ring.slice(lane).arrive_expect_bytes((splits - 1) * kSliceBytes);
+    if (lane >= splits - 1) return;
+    const int to = piece + 1 + lane < splits ? piece + 1 + lane : piece + 1 + lane - splits;
+    const int first = first_slice(to), count = slices_of(to);
 #pragma unroll 1
-    for (int step = 1; step < splits; ++step) {  // each block starts with another one
-      const int to = rank + step < splits ? rank + step : rank + step - splits;
-      if (slices_of(to) == 0) continue;
-      copy_to_block(to, ring.base + place_of(rank, to), ring.base + first_slice(to) * kSliceBytes,
-                    slices_of(to) * kSliceBytes, ring.pieces());
+    for (int i = 0; i < count; ++i) {
+      copy_to_block(Schedule<R>::rank() + (to - piece) * R::kSharers,
+                    ring.base + (came_in(piece, to, count) + i) * kSliceBytes, ring.base + (first + i) * kSliceBytes,
+                    kSliceBytes, ring.slice(i));
     }
   }
 };

@@ -10,7 +10,8 @@
 //   full[stage]   1 + the bytes of a k-block      the k-block has landed
 //   empty[stage]  4 warps x consuming warpgroups  the wgmma that read the stage are done, in each block that fills it
 //                 x blocks that fill it
-//   pieces        1 + the bytes of the pieces     split k only: what the other blocks have of this one's slice is here
+//   slice[i]      1 + the bytes of a slice x the  split k only: what the other blocks have of this one's i-th slice is
+//                 other blocks                    here
 //   named 1, 2    256, ping-pong only             consumer 0, 1 may start its main loop, the other's is issued. Without
 //                                                 it one could run a round of the ring ahead of the other, and a
 //                                                 parity would mean two phases
@@ -25,7 +26,8 @@
 //
 // Blocks work together in two ways. Two or four, one below the other, share their tile of B, and four in a square those
 // of A as well: where lines are no multiple of 128 bytes, L2 is what bounds the kernel. Up to 8 blocks share the k of
-// one tile, where there are few tiles; then each adds up a slice of the columns, in the order of k.
+// one tile, where there are few tiles; then each adds up a slice of the columns, in the order of k. A cluster of 4 or 8
+// can do both: what it shares then is for the blocks that have the same piece of k.
 //
 // Any product can be read the other way, C transposed as B^T A^T: then tiles are 256 x 128 and not 128 x 256, and an
 // operand whose lines run along k takes the side where any width does.
@@ -88,7 +90,7 @@ template <class T, Lines A, Lines B, class R>
 __device__ __forceinline__ void consume_split(const R& ring, const Schedule<R>& schedule, const WgmmaResult& c,
                                               int consumer, int splits) {
   const int row_in_tile = consumer * R::kRows;
-  const SplitSum<R> others = {ring, Schedule<R>::rank(), splits, schedule.tiling.by_splits};
+  const SplitSum<R> others = {ring, Schedule<R>::piece(), splits, schedule.tiling.by_splits};
   RingCursor<R::kStages> at;
   for (int u = 0; schedule.has(u); ++u) {
     float acc[1][R::BN / 2];
@@ -97,8 +99,7 @@ __device__ __forceinline__ void consume_split(const R& ring, const Schedule<R>& 
     const Unit unit = schedule.unit_anew(u);
     const int row0 = unit.row0 + row_in_tile + threadIdx.x % kGroupThreads / 32 * 16;
     if (splits > 1) {
-      cluster_sync();
-      others.exchange(acc[0]);
+      others.send(acc[0]);
       others.store(c, row0, unit.col0);
     } else {
       named_barrier_sync(kStoreBarrier + consumer, kGroupThreads);
@@ -153,7 +154,8 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
       ring.full(stage).init(1);
       ring.empty(stage).init(4 * (R::kPingPong ? 1 : R::kConsumers) * R::kFillers);
     }
-    if (R::kSplitK) ring.pieces().init(1);
+#pragma unroll
+    for (int i = 0; i < R::kSliceBarriers; ++i) ring.slice(i).init(1);
     fence_mbarrier_init();
     // Here, and not in the producer's branch: the code behind a jump would have to come from memory first.
     asked = ask_first(asking, schedule);
@@ -163,7 +165,8 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
     if constexpr (R::kDeferred) tma_prefetch_map(map_c);
   }
   if constexpr (R::kSharers > 1) {
-    cluster_sync();
+    cluster_arrive_relaxed();  // the barriers have a fence of their own
+    cluster_wait();
     if (threadIdx.x == 0) ask_first_for_shared(asking, schedule, asked);
   } else {
     __syncthreads();
@@ -186,7 +189,12 @@ __global__ void __launch_bounds__(Ring<FORM>::kThreads, 1)
   // Here, for all threads: in the consumers' branch it costs them registers.
   if constexpr (R::kDeferred) tma_store_wait_read();
   // What the other blocks still send here, arrivals or pieces, must find this block's shared memory.
-  if (R::kSharers > 1 || (R::kSplitK && splits > 1)) cluster_sync();
+  if (R::kSplitK && splits > 1) {
+    cluster_arrive_relaxed();  // all that is sent has been waited for
+    cluster_wait();
+  } else if constexpr (R::kSharers > 1) {
+    cluster_sync();
+  }
 }
 
 template <class T, Lines A, Lines B, int FORM>

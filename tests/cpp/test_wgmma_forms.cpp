@@ -205,7 +205,7 @@ int main(int argc, char** argv) {
     }
   }
   for (int form = 0; form < kWgmmaFormCount; ++form) {
-    CHECK(!asked(kWgmmaForms[form]) || ran[form] >= (few ? 4 : 16), "%s ran %d times", kWgmmaForms[form].name,
+    CHECK(!asked(kWgmmaForms[form]) || ran[form] >= (few ? 2 : 16), "%s ran %d times", kWgmmaForms[form].name,
           ran[form]);
   }
   return test::finish();
