@@ -4,7 +4,7 @@
     python tests/sanitize.py --forms build/cmake/tests/cpp/test_wgmma_forms [--tool ...] [--jobs N]
 
 With --forms it is the tile forms of wgmma instead, of which the rung's small cases reach few: each in a process of its
-own, N side by side, since racecheck takes up to a minute for one that works in clusters.
+own, N side by side, since racecheck takes four minutes for one that splits k.
 
 Exit status 0: every tool ran, every result was right, nothing was found. Needs a GPU and compute-sanitizer
 (part of the CUDA Toolkit).

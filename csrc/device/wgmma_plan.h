@@ -72,10 +72,9 @@ constexpr double wgmma_straddling(const WgmmaLines& lines) {
   return lines.aligned == 16 ? 1.85 : lines.aligned == 32 ? 1.47 : lines.aligned == 64 ? 1.12 : 1;
 }
 
-// A chip that multiplies for a third of a millisecond is held back by its power. Then the width of a tile matters
-// less, and what is not a multiply-add more.
+// A chip that multiplies for half a millisecond is held back by its power. Then the width of a tile matters less.
 constexpr bool wgmma_is_long(const WgmmaTask& t) {
-  return static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > 1e11;
+  return static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > 2e11;
 }
 
 // Clocks that a tile's 64 k take while so many blocks are at work: those of the multiply-adds, a little more for a
@@ -106,11 +105,11 @@ constexpr double wgmma_k_block_cycles(const WgmmaForm& form, const WgmmaTask& t,
 // fewer others. Storing a tile takes one for 17 bytes, longer across the lines of C, through shared memory or by
 // element, of which shows: all, or a tenth where it is deferred, or, where another warpgroup multiplies, that of the
 // last tile and what is longer than the other's main loop. The constants are fitted to the times of every form at 1030
-// problems, and at 145 long ones to those in rounds with cuBLAS, on an H200 (docs/log.md).
+// problems on an H200, kPowerAllows and kNarrowLong to those at 145 long ones (docs/log.md).
 constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int splits = 1) {
   constexpr double kStoreBytes = 16.9, kByElement = 2, kAcross = 1.51, kAcrossPingPong = 2.27;
-  constexpr double kNarrow = 1.36, kNarrowPingPong = 2.9;
-  constexpr double kShownOfDeferred = 0.1, kTurn = 356, kPair = 13500, kFour = 4550, kLongRest = 1.4, kLongEven = 0.97;
+  constexpr double kNarrowStore = 1.36, kNarrowStorePingPong = 2.9;
+  constexpr double kShownOfDeferred = 0.1, kTurn = 356, kPair = 13500, kFour = 4550;
   constexpr double kSecondSums = 370, kSplit = 300, kSplitBytes = 7.4, kSplitSharers = 2100;
   const int cluster = form.blocks_per_cluster(splits);
   const int64_t tiles = ceil_div(t.m, form.rows_per_cluster()) * ceil_div(t.n, form.cols_per_cluster());
@@ -123,7 +122,7 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
   const double tile_bytes = form.bm * form.bn * 4;
   const double storing = tile_bytes / kStoreBytes * (t.c_by_16_bytes ? 1 : kByElement) *
                          (t.c_across             ? (form.ping_pong() ? kAcrossPingPong : kAcross)
-                          : form.stores_narrow() ? (form.ping_pong() ? kNarrowPingPong : kNarrow)
+                          : form.stores_narrow() ? (form.ping_pong() ? kNarrowStorePingPong : kNarrowStore)
                                                  : 1);
   double rest = form.sharers() == 1 ? 0 : form.splits_k() ? kSplitSharers : form.sharers() == 2 ? kPair : kFour;
   if (form.ping_pong()) {
@@ -132,9 +131,7 @@ constexpr double wgmma_cycles(const WgmmaForm& form, const WgmmaTask& t, int spl
     rest += storing * (form.deferred() ? 1 + (rounds - 1) * kShownOfDeferred : rounds / splits);
   }
   if (form.splits_k()) rest += rounds * kSecondSums + (splits > 1 ? kSplit + tile_bytes / kSplitBytes : 0);
-  if (!wgmma_is_long(t)) return loops + rest;
-  const bool even = form.ping_pong() && form.sharers() == 1 && form.bm == form.bn;  // measured, not explained
-  return (loops + kLongRest * rest) * (even ? kLongEven : 1);
+  return loops + rest;
 }
 
 // The height of a group, a power of two: the fewest lines of A and B that 16 blocks read together, the SMs of a GPC,
