@@ -22,8 +22,7 @@ struct SplitSum {
   int piece, splits;
   Divisor by_splits;
 
-  // Sends what this block has of the others' slices. Before that the cluster meets, since the rings are read until
-  // then.
+  // Sends what this block has of the others' slices. Until the cluster has met, a ring may still be read.
   __device__ __forceinline__ void send(const float (&acc)[R::BN / 2]) const {
     if (R::kSharers > 1) {
       cluster_arrive();  // and the stages that this block gave back to others have arrived there
@@ -94,7 +93,7 @@ struct SplitSum {
   __device__ __forceinline__ uint32_t of_thread(int place) const {
     return ring.base + place + (static_cast<int>(threadIdx.x) - kGroupThreads) * 16;
   }
-  // Where they lie, in slices, at the block of piece `to`, which adds up `count`, that came from that of piece `from`.
+  // How many slices lie before those that the block of piece `from` sends to that of piece `to`, which adds up `count`.
   __device__ __forceinline__ static int came_in(int from, int to, int count) {
     return kSlices + (from < to ? from : from - 1) * count;
   }
