@@ -127,9 +127,9 @@ class Measurement:
         effort = session.effort
         if algo == "auto" or algo.startswith(PEER):
             effort = effort.but(seconds=4 * effort.seconds)
-        own, base = session.timer.cold([call, self.matched], effort)
+        own, base = session.timer.pair(call, self.matched, effort)
         us, base_us = stats.median(own), stats.median(base)
-        low, high = stats.quartiles([b / o for b, o in zip(base, own)])
+        low, high = stats.paired_quartiles(base, own)
         found = {
             "us": us,
             "cv": stats.cv(own),

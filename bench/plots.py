@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.plot_style import BASELINE, LAUNCH_BOUND_FLOP, READING, legend_above, measured, pyplot, styles, titled
-from bench.results import SHORT_DTYPES, label, timed
+from bench.results import SHORT_DTYPES, label, steady, timed
 from bench.stats import bar_at
 
 
 def percent_of_cublas(document: dict):
     """A line a problem, a mark a rung: % of cuBLAS, log scale, 100 % and the error bars marked. None without rows."""
     plt = pyplot()
-    rows = [row for row in timed(document["rows"]) if row["op"] == "mm" and row["class"] != "boundary"]
+    rows = [row for row in steady(document["rows"]) if row["op"] == "mm" and row["class"] != "boundary"]
     if not rows:
         return None
     places, headings, bottom = _places(rows)

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench import ncu, plots, report, results
 from bench.render import NONE
-from bench.results import SHORT_DTYPES, memory, timed
+from bench.results import SHORT_DTYPES, memory, steady, timed
 from bench.stats import bar_at
 from bench.table import error_bar_note, percent
 
@@ -37,11 +37,10 @@ def _span(values: list, shown: Callable[[Any], str] = str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def auto_rows(document: dict) -> list[dict]:
+def auto_rows(document: dict, kept: Callable[[list[dict]], list[dict]] = steady) -> list[dict]:
     """auto's rows of half precision in every set but the gate's, whose shapes the others hold."""
-    return [
-        row for row in timed(document["rows"]) if row["algo"] == "auto" and row["op"] == "mm" and row["class"] != "gate"
-    ]
+    rows = kept(document["rows"])
+    return [row for row in rows if row["algo"] == "auto" and row["op"] == "mm" and row["class"] != "gate"]
 
 
 def auto_lines(document: dict) -> list[str]:
@@ -126,13 +125,16 @@ def gate_block(gate: dict, link: str) -> str:
 def compare_block(document: dict, directory: Path, root: Path) -> str:
     """auto against cuBLAS over every set, and where the plots and the report are."""
     counts, rows = verdicts(document), auto_rows(document)
+    unsteady = len(auto_rows(document, timed)) - len(rows)
+    left_out = f" Left out for unsteady times: {unsteady}." if unsteady else ""
     place = directory.relative_to(root).as_posix()
     return "\n".join(
         [
             _paragraph(
                 f"""{_link("compare.json", directory, root)}, {_where(document)}: `auto` against cublasGemmEx on
                 {len(rows)} problems. It is faster on {counts["faster"]}, equal within the error bar on
-                {counts["equal"]} and slower on {counts["slower"]}. {error_bar_note(document["self_check"])}"""
+                {counts["equal"]} and slower on {counts["slower"]}.{left_out}
+                {error_bar_note(document["self_check"])}"""
             ),
             "",
             "| set | m, n, k | layouts, types, padding | aligned | problems | `auto` takes | % of cuBLAS | hot |",

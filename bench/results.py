@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+from bench import stats
+
 SCHEMAS = Path(__file__).with_name("schema")
 PEER = "peer:"  # what the algo of another library's row starts with
 KEY = ("op", "algo", "class", "m", "n", "k", "layout", "dtype", "lda", "ldb", "offset_a", "offset_b")
@@ -46,6 +48,11 @@ def label(row: dict) -> str:
 def timed(rows: list[dict]) -> list[dict]:
     """The rows that passed their check and were timed."""
     return [row for row in rows if row["us"] is not None]
+
+
+def steady(rows: list[dict]) -> list[dict]:
+    """Those of them whose times can be believed: a report lists the others, no plot or summary shows them."""
+    return [row for row in timed(rows) if stats.steady(row["ratio_low"], row["ratio_high"])]
 
 
 def problems_of(path: str | Path, document: dict, name: str = "compare") -> list[str]:

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 median = statistics.median
+UNSTEADY = 1.5  # times the lower quartile: calls of 8 us, the shortest, stay under 1.2
 
 
 def cv(samples: Sequence[float]) -> float:
@@ -25,10 +26,16 @@ def paired_ratio(baseline: Sequence[float], ours: Sequence[float]) -> float:
     return median(base / own for base, own in zip(baseline, ours))
 
 
-def quartiles(samples: Sequence[float]) -> tuple[float, float]:
-    """Lower and upper quartile."""
-    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+def paired_quartiles(baseline: Sequence[float], ours: Sequence[float]) -> tuple[float, float]:
+    """Lower and upper quartile of baseline[i] / ours[i]."""
+    ratios = [base / own for base, own in zip(baseline, ours, strict=True)]
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return low, high
+
+
+def steady(low: float, high: float) -> bool:
+    """Whether paired ratios with these quartiles tell of the calls, and not of what else the device did meanwhile."""
+    return high <= UNSTEADY * low
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch.utils import benchmark
 
-from bench.stats import median
+from bench.stats import median, paired_quartiles, steady
 
 Call = Callable[[], object]
 DEVICE = "cuda"  # the current one
 FLUSH_BYTES = 256 * 2**20  # several times the largest L2
+TRIES = 3  # at steady times
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,14 @@ class Timer:
         self._watch()  # the host is ahead: the device still works
         torch.cuda.synchronize()
         return [[row[i][0].elapsed_time(row[i][1]) * 1e3 for row in events[1:]] for i in range(len(calls))]
+
+    def pair(self, ours: Call, baseline: Call, effort: Effort) -> list[list[float]]:
+        """Cold times of both, taken again where they are unsteady, up to three times in all."""
+        for _ in range(TRIES):
+            own, base = self.cold([ours, baseline], effort)
+            if steady(*paired_quartiles(base, own)):
+                break
+        return [own, base]
 
 
 def _graph_of(call: Call, count: int) -> torch.cuda.CUDAGraph:

@@ -46,6 +46,19 @@ def test_lines_gather_what_differs_in_layout_type_and_few_rows():
     ]
 
 
+def test_unsteady_rows_are_left_out_and_counted(tmp_path):
+    rows = [_auto(1.2, 16, 256, 512), _auto(9.0, 2, 256, 512)]
+    rows[1] |= {"ratio_low": 6.0, "ratio_high": 12.0}
+    document = synthetic.document(("quick",), rows=rows)
+    assert publish.auto_lines(document) == [
+        "| router | 16, 256, 512 | NT f16 | yes | 1 | `wmma_pipelined` | 120.0 | 50.0 |"
+    ]
+    assert publish.verdicts(document) == {"faster": 1, "equal": 0, "slower": 0}
+    assert "Left out for unsteady times: 1." in " ".join(publish.compare_block(document, tmp_path, tmp_path).split())
+    del document["rows"][1]
+    assert "unsteady" not in publish.compare_block(document, tmp_path, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("how", "even"),
     [

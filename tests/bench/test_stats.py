@@ -50,4 +50,9 @@ def test_geometric_mean():
 
 
 def test_quartiles_enclose_the_median():
-    assert stats.quartiles([1.0, 2.0, 3.0, 4.0, 5.0]) == (2.0, 4.0)
+    assert stats.paired_quartiles([2.0, 4.0, 6.0, 8.0, 10.0], [2.0] * 5) == (2.0, 4.0)
+
+
+def test_quartiles_far_apart_are_unsteady():
+    assert stats.steady(1.0, 1.5) and stats.steady(0.02, 0.03) and stats.steady(1.1, 1.1)
+    assert not stats.steady(1.0, 1.51) and not stats.steady(1.63, 2.99)

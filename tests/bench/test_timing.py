@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 from fake_device import Clock
@@ -69,3 +71,17 @@ def test_sustained_time_is_the_mean_over_turns(clock):
     taken = sustained([_call(clock, "a", 100.0), _call(clock, "b", 50.0)], [100.0, 50.0], 0.01)
     assert taken == pytest.approx([100.0, 50.0])
     assert "".join(clock.log) == ("a" * 50 + "b" * 100) * 2
+
+
+DISTURBED, CALM = [[8.0] * 6, [9.0, 20.0] * 3], [[8.0] * 6, [10.0] * 6]
+
+
+@pytest.mark.parametrize(
+    ("runs", "kept", "taken"),
+    [([CALM, DISTURBED], CALM, 1), ([DISTURBED, CALM], CALM, 2), ([DISTURBED] * 9, DISTURBED, 3)],
+)
+def test_unsteady_times_are_taken_again(runs, kept, taken):
+    left = list(runs)
+    timer = SimpleNamespace(cold=lambda calls, effort: left.pop(0))
+    assert Timer.pair(timer, None, None, Effort()) == kept
+    assert len(runs) - len(left) == taken
