@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 median = statistics.median
-UNSTEADY = 1.5  # times the lower quartile: calls of 8 us, the shortest, stay under 1.2
+UNSTEADY = 1.5  # times the lower quartile: undisturbed calls of 5 us, the shortest, stay under 1.3
 
 
 def cv(samples: Sequence[float]) -> float:
