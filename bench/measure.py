@@ -245,5 +245,5 @@ class Measurement:
         for row in rows:
             if row["us"] is not None and self._in_full(row["algo"]):
                 call = self.measured[row["algo"]]
-                own, base = self.session.timer.cold([call, self.matched], self.session.effort.but(repeats=20))
+                own, base = self.session.timer.pair(call, self.matched, self.session.effort.but(repeats=20))
                 row |= {"normal_us": stats.median(own), "normal_ratio": stats.paired_ratio(base, own)}

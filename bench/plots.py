@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.plot_style import BASELINE, LAUNCH_BOUND_FLOP, READING, legend_above, measured, pyplot, styles, titled
-from bench.results import SHORT_DTYPES, label, steady, timed
+from bench.results import SHORT_DTYPES, label, steady
 from bench.stats import bar_at
 
 
@@ -121,7 +121,7 @@ def roofline(document: dict):
     plt = pyplot()
     rows = [
         row
-        for row in timed(document["rows"])
+        for row in steady(document["rows"])
         if row["op"] == "mm" and row["class"] != "boundary" and _flop(row) >= LAUNCH_BOUND_FLOP
     ]
     if not rows:
@@ -173,7 +173,7 @@ def roofline(document: dict):
 def alignment(document: dict):
     """Time against N where rows of B and C pass in and out of 16-byte alignment."""
     plt = pyplot()
-    rows = sorted((row for row in timed(document["rows"]) if row["class"] == "boundary"), key=lambda row: row["n"])
+    rows = sorted((row for row in steady(document["rows"]) if row["class"] == "boundary"), key=lambda row: row["n"])
     if not rows:
         return None
     figure, axes = plt.subplots(figsize=(9, 4.4))

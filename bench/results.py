@@ -51,7 +51,7 @@ def timed(rows: list[dict]) -> list[dict]:
 
 
 def steady(rows: list[dict]) -> list[dict]:
-    """Those of them whose times can be believed: a report lists the others, no plot or summary shows them."""
+    """Those of them whose times can be believed: tables list the others, no plot or summary has them."""
     return [row for row in timed(rows) if stats.steady(row["ratio_low"], row["ratio_high"])]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.render import NONE, Table, without_empty
-from bench.results import label, shape, timed
+from bench.results import label, shape, steady, timed
 from bench.stats import bar_at, geometric_mean
 
 NOISY_CV = 0.05
@@ -170,7 +170,7 @@ def more_table(rows: list[dict]) -> Table:
 def summary_table(rows: list[dict]) -> Table:
     """Per class and rung: how many problems, geometric mean and range of the ratio to cuBLAS."""
     groups: dict[tuple[str, str], list[float]] = {}
-    for row in timed(rows):
+    for row in steady(rows):
         if row["op"] == "mm":
             groups.setdefault((row["class"], row["algo"]), []).append(row["ratio"])
     lines = [

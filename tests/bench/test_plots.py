@@ -96,3 +96,13 @@ def test_without_matplotlib_a_line_says_so(tmp_path, monkeypatch, capsys, whole)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert draw(whole, str(tmp_path)) == 1
     assert "matplotlib is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "row_class"), [("percent_of_cublas", "square"), ("roofline", "square"), ("alignment", "boundary")]
+)
+def test_no_plot_shows_unsteady_times(name, row_class):
+    row = synthetic.row(Problem(row_class, 1024, 1024, 1024), "auto", 0.5, 20.0)
+    plot = getattr(plots, name)
+    assert plot(synthetic.document(("quick",), rows=[row])) is not None
+    assert plot(synthetic.document(("quick",), rows=[row | {"ratio_high": 1.0}])) is None

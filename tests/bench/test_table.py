@@ -68,3 +68,9 @@ def test_the_summary_takes_geometric_means_and_leaves_fp32_out():
         synthetic.row(CUBE.but(dtype="float32"), "auto", 0.1, 9.0),
     ]
     assert table.summary_table(rows).rows == [["square", "auto", "2", "100.0", "50.0", "200.0"]]
+
+
+def test_the_summary_leaves_unsteady_times_out():
+    rows = [synthetic.row(CUBE, "auto", 0.5, 9.0), synthetic.row(CUBE, "auto", 2.0, 9.0) | {"ratio_high": 4.0}]
+    assert table.summary_table(rows).rows == [["square", "auto", "1", "50.0", "50.0", "50.0"]]
+    assert len(table.main_table(rows, CHECK).rows) == 2
