@@ -69,11 +69,10 @@ struct Schedule {
   __device__ __forceinline__ static int rank() { return static_cast<int>(__clusterRelativeBlockRank()); }
   __device__ __forceinline__ static int piece() { return R::kSplitK ? rank() / R::kSharers : 0; }
   __device__ __forceinline__ static int first_sharer() { return piece() * R::kSharers; }
-  // Among those below each other, and among those beside each other.
+  // Among those that share, those of them below each other, and those beside each other.
+  __device__ __forceinline__ static int place() { return rank() - first_sharer(); }
   __device__ __forceinline__ static int rank_m() { return R::kSharersB > 1 ? rank() % R::kSharersB : 0; }
-  __device__ __forceinline__ static int rank_n() {
-    return R::kSharersA > 1 ? (rank() - first_sharer()) / R::kSharersB : 0;
-  }
+  __device__ __forceinline__ static int rank_n() { return R::kSharersA > 1 ? place() / R::kSharersB : 0; }
 
  private:
   // Clusters work as one. Without them a block is a cluster of its own.

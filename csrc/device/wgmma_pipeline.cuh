@@ -59,7 +59,7 @@ struct Ring {
   __device__ __forceinline__ static uint32_t filler(int i) {
     const int first = Schedule<Ring>::first_sharer();
     if (kSharersA == 1) return first + i;
-    const int place = Schedule<Ring>::rank() - first;
+    const int place = Schedule<Ring>::place();
     return first + (i < kSharersB ? place / kSharersB * kSharersB + i : (place + kSharersB) % kSharers);
   }
 

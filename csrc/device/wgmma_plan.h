@@ -72,23 +72,20 @@ constexpr double wgmma_straddling(const WgmmaLines& lines) {
   return lines.aligned == 16 ? 1.85 : lines.aligned == 32 ? 1.47 : lines.aligned == 64 ? 1.12 : 1;
 }
 
-// A chip that multiplies for half a millisecond is held back by its power. Then the width of a tile matters less.
-constexpr bool wgmma_is_long(const WgmmaTask& t) {
-  return static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > 2e11;
-}
-
 // Clocks that a tile's 64 k take while so many blocks are at work: those of the multiply-adds, a little more for a
 // narrow tile, or those of the bytes that it asks L2 for, of which there are more where lines straddle or boxes of 64
 // columns stand out over the tile, and fewer where blocks share them; and never less than a wgmma's own way. L2 gives
-// a block more when fewer are at work, and less where they read different pieces of k.
+// a block more when fewer are at work, and less where they read different pieces of k. A chip that multiplies for half
+// a millisecond is held back by its power, and then the width of a tile matters less.
 constexpr double wgmma_k_block_cycles(const WgmmaForm& form, const WgmmaTask& t, int splits, double blocks) {
   constexpr double kMultiplyAdds = 1970, kNarrow = 20, kLeast = 263;
-  constexpr double kPowerAllows = 1750, kNarrowLong = 2.2;
+  constexpr double kLong = 2e11, kPowerAllows = 1750, kNarrowLong = 2.2;
   constexpr double kL2Bytes = 53.3, kFewer = 0.4, kSplitL2Bytes = 42.1, kFewerSplit = 1.57;
   constexpr double kStandsOut = 1.56, kAsk = 0.58, kTwoAskSplit = 0.72, kFourAskSplit = 0.5;
   const double products = form.bm * form.bn * 64;
-  const double multiplying = wgmma_is_long(t) ? products / kPowerAllows * (1 + kNarrowLong / form.bn)
-                                              : products / kMultiplyAdds * (1 + kNarrow / form.bn);
+  const bool is_long = static_cast<double>(t.m) * static_cast<double>(t.n) * static_cast<double>(t.k) > kLong;
+  const double multiplying = is_long ? products / kPowerAllows * (1 + kNarrowLong / form.bn)
+                                     : products / kMultiplyAdds * (1 + kNarrow / form.bn);
   const int stands_out = t.b.along_k ? 0 : form.b_columns() - form.bn;
   const auto asks = [&](const WgmmaLines& lines, int sharers) {
     if (splits > 1) return sharers == 1 ? 1 : sharers == 2 ? kTwoAskSplit : kFourAskSplit;
